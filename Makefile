@@ -2,16 +2,17 @@
 
 CARGO ?= cargo
 
-# A gate builds from scratch, where the bookkeeping for the next build only costs.
+# A gate builds from scratch, where the bookkeeping for the next build and for debuggers only costs.
 export CARGO_INCREMENTAL ?= 0
+export CARGO_PROFILE_DEV_DEBUG ?= 0
 
-.PHONY: all quick test lint fmt unit tools doc static deb bench baseline chaos campaign check-hardened check-quorum golden clean
+.PHONY: all quick test lint fmt unit tools doc static deb lab-static bench baseline chaos soak campaign check-hardened check-quorum golden clean
 
 all: test
 
 quick: ## For the desk, in a minute or two: units, golden scripts, the command line
 	$(CARGO) test --locked -p doyen-core
-	$(CARGO) test --locked -p doyen-sim -p doyen-check -p doyen-report --lib
+	$(CARGO) test --locked -p doyen-sim -p doyen-check -p doyen-report -p doyen-lab --lib
 	$(CARGO) test --locked -p doyen --lib --bins --test cli
 
 test: lint unit doc
@@ -22,17 +23,20 @@ lint: ## Formatting, and clippy with warnings denied
 	$(CARGO) clippy --workspace --all-targets --all-features --locked -- -D warnings
 	$(CARGO) clippy -p doyen --no-default-features --locked -- -D warnings
 
-# Without root or without `ip` the tests of a cut network skip themselves, and say so; so do those of the balancers and of
-# the readers of lease files, and without `nft` a benchmark.
-tools: ## What tests and benchmarks need besides Rust: namespaces, lost datagrams, balancers, what examples are written in
-	@for tool in ip:iproute2 arping:iputils-arping curl:curl nft:nftables haproxy:haproxy nginx:nginx-light sqlite3:sqlite3 python3:python3 cc:gcc; do \
+# Without root or without `ip` the tests of a cut network skip themselves, and say so; so do those of the balancers, of the
+# readers of lease files and of the lab in a browser, and without `nft` a benchmark.
+tools: ## What tests and benchmarks need besides Rust: namespaces, lost datagrams, balancers, what examples are written in, a browser
+	@for tool in ip:iproute2 arping:iputils-arping curl:curl nft:nftables haproxy:haproxy nginx:nginx-light sqlite3:sqlite3 python3:python3 cc:gcc chromium:chromium; do \
 	    command -v $${tool%%:*} > /dev/null \
 	        || { test "$$(id -u)" = 0 && apt-get install -y --no-install-recommends $${tool##*:}; } \
 	        || echo "$${tool##*:} cannot be installed here: what needs it will be skipped"; \
 	done
 
-unit: tools ## Every test: units, properties, golden scripts, scenarios, the command line, real clusters
-	$(CARGO) test --workspace --all-features --locked
+# Tests of clusters mostly wait.
+TEST_THREADS ?= 4
+
+unit: tools lab-static ## Every test: units, properties, golden scripts, scenarios, the command line, real clusters, the lab in a browser
+	RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test --workspace --all-features --locked
 
 doc: ## The documentation builds without a warning
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --all-features --no-deps --locked
@@ -53,6 +57,17 @@ deb: $(if $(STATIC),static) ## A Debian package in target/debian
 	$(if $(STATIC),,$(CARGO) build --locked --profile $(PROFILE) -p doyen --bin doyen)
 	packaging/debian/build $(BUILT)/$(if $(STATIC),$(MUSL)/)$(OUTPUT)/doyen $(BUILT)/debian
 
+# The simulator half of the lab as a folder for any file server: no program behind it, the engine runs in the browser.
+LAB = $(BUILT)/lab-static
+lab-static: ## The lab without a server: TARGET/lab-static
+	rustup target add wasm32-unknown-unknown
+	$(CARGO) build --locked --profile wasm --target wasm32-unknown-unknown -p doyen-lab-wasm
+	rm -rf $(LAB) && mkdir -p $(LAB)/web
+	cp -R web/. $(LAB)/web
+	test ! -f $(LAB)/web/index.html || mv $(LAB)/web/index.html $(LAB)
+	cp $(BUILT)/wasm32-unknown-unknown/wasm/doyen_lab_wasm.wasm $(LAB)/web/engine.wasm
+	@echo "$(LAB): the engine has $$(wc -c < $(LAB)/web/engine.wasm) bytes, $$(gzip -9 -c $(LAB)/web/engine.wasm | wc -c) compressed"
+
 fmt: ## Rewrite the formatting
 	$(CARGO) fmt --all
 
@@ -61,10 +76,11 @@ fmt: ## Rewrite the formatting
 BASELINE ?= f05792a
 EARLIER = $(CURDIR)/target/baseline/$(BASELINE)
 
-bench: tools baseline ## Speed and memory beside others in the same run, then a real cluster: failover, hand-over, loss, idling
+bench: tools baseline ## Speed and memory beside others in the same run, then a real cluster: failover, hand-over, loss, idling; then the lab
 	$(CARGO) bench --locked -p doyen-sim --bench simulator
 	$(CARGO) bench --locked -p doyen-check --bench checker
 	DOYEN_BASELINE=$${DOYEN_BASELINE-$$(ls $(EARLIER)/release/doyen 2> /dev/null)} $(CARGO) bench --locked -p doyen --bench cluster
+	$(CARGO) bench --locked -p doyen --bench lab
 
 baseline: ## The earlier program that `make bench` measures, built from the history of the repository
 	@if test -z "$(BASELINE)" || test -n "$$DOYEN_BASELINE" || test -x $(EARLIER)/release/doyen; then :; \
@@ -75,14 +91,17 @@ baseline: ## The earlier program that `make bench` measures, built from the hist
 	        && $(CARGO) build --release --locked -p doyen --bin doyen --target-dir $(EARLIER); \
 	fi
 
-# The same tests as in `make test`, where each kind has one round. Prints a table.
+# The same tests as in `make test`, where each kind has one round and the program is not optimised. Prints a table.
 ROUNDS ?= 50
 chaos: tools ## Everything that is killed, stopped or paused beneath `doyen run` and hooks, many rounds of each
 	@echo "| what happens | rounds | two copies | until the next copy, median ms | p95 | worst | stalls of the machine |"
 	@echo "|---|---|---|---|---|---|---|"
-	@CHAOS_ROUNDS=$(ROUNDS) $(CARGO) test --quiet --locked --no-fail-fast -p doyen --test run --test hook_examples --test fenced \
-	    --test balancers --test systemd -- --nocapture --test-threads=1 > target/chaos.log 2>&1; ended=$$?; \
+	@CHAOS_ROUNDS=$(ROUNDS) $(CARGO) test --release --quiet --locked --no-fail-fast -p doyen --test it -- run:: hook_examples:: \
+	    fenced:: balancers:: systemd:: hostile:: --nocapture --test-threads=1 > target/chaos.log 2>&1; ended=$$?; \
 	    grep -o '| .* |$$' target/chaos.log; test $$ended = 0 || { cat target/chaos.log; exit 1; }
+
+soak: tools ## Ten minutes of random clicking in the lab
+	SOAK_SECONDS=600 $(CARGO) test --locked -p doyen --test it random_clicking -- --nocapture
 
 campaign: ## A million random runs over all algorithms, of the quorum alone and with faults that last; what misses each rule
 	$(CARGO) build --release --locked -p doyen
@@ -132,8 +151,9 @@ check-quorum: ## The quorum explored: votes, sessions, leases, the whole
 
 golden: ## Write the golden files anew; then read the diff
 	UPDATE_GOLDENFILES=1 $(CARGO) test --locked -p doyen-core --test scripts
+	UPDATE_GOLDENFILES=1 $(CARGO) test --locked -p doyen-sim --lib the_page_has_the_same_colours
 	TRYCMD=overwrite $(CARGO) test --locked -p doyen --test cli
-	UPDATE_GOLDENFILES=1 $(CARGO) test --locked -p doyen --test api the_description
+	UPDATE_GOLDENFILES=1 $(CARGO) test --locked -p doyen --test it the_description
 	UPDATE_GOLDENFILES=1 $(CARGO) test --locked -p doyen --lib config::tests::the_example_file
 
 clean:

@@ -45,10 +45,11 @@ use super::budget::{ANY, Budget, MAX};
 use super::part::Scope;
 use super::property::Property;
 use crate::explore::Violation;
-use crate::model::MAX_MEMBERS;
 use crate::model::step::StepText;
-use crate::rules::{Rules, Timers};
-use doyen_sim::scenario::{Case, Scenario, ScenarioError, toml_error};
+use crate::rules::{MAX_MEMBERS, Rules};
+use crate::timers::Timers;
+use doyen_sim::document;
+use doyen_sim::scenario::{Case, Scenario, ScenarioError};
 use doyen_sim::time::Time;
 
 /// The version of the file format.
@@ -139,14 +140,19 @@ impl Counterexample {
         }
     }
 
+    /// Whether `text` says that it is a counterexample.
+    pub fn is_one(text: &str) -> bool {
+        text.lines().any(is_kind)
+    }
+
     /// Reads a counterexample. `name` is what errors call the text; they name the line as well.
     pub fn parse(name: &str, text: &str) -> Result<Self, String> {
-        if !text.lines().any(is_kind) {
+        if !Self::is_one(text) {
             return Err(no_counterexample(name));
         }
         let is_whole = text.trim_end().lines().next_back() == Some(END);
         let damaged = |error: toml::de::Error| match is_whole {
-            true => toml_error(name, text, &error),
+            true => document::mistake(name, text, &error),
             false => lost_end(name),
         };
         check_stamp(name, text, &toml::from_str(text).map_err(damaged)?)?;
@@ -541,8 +547,8 @@ fifo = true
             ("version = 2\n", "", "file.toml: version is missing"),
             ("\"counterexample\"", "\"recipe\"", "file.toml is not a counterexample"),
             ("\"A3\"", "\"A9\"", "file.toml:6: unknown property `A9`; there are A1, A2"),
-            ("fifo = true", "fifo = true\nlifo = true", "file.toml:25: unknown field `lifo`"),
-            ("version = 2", "version = 2\nspeed = 3", "file.toml:6: unknown field `speed`"),
+            ("fifo = true", "fifo = true\nlifo = true", "file.toml:25: lifo: there is no such key"),
+            ("version = 2", "version = 2\nspeed = 3", "file.toml:6: speed: there is no such key"),
             ("crashes = 2", "crashes = 16", "file.toml:20: rules.budget: 16 crashes are too many"),
             ("tick = \"1ms\"", "tick = \"0\"", "file.toml:22: rules.tick: must be above zero"),
             ("tick = \"1ms\"", "tick = \"1 day\"", "file.toml:22: rules.tick: `1 day` is not a"),

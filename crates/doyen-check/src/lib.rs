@@ -15,9 +15,9 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`rules`], [`budget`], [`property`], [`part`] | what is explored, which faults are possible, what must hold |
-//! | `model` | the state space of a protocol: local states, steps, canonical forms |
-//! | [`search`] | breadth first on any number of threads, endless runs, partial-order reduction; knows states as numbers only |
+//! | [`rules`], [`budget`], [`timers`], [`property`], [`selection`], [`part`] | what is explored, which faults are possible, what must hold |
+//! | `model` | the state space of a protocol: local states, steps, canonical forms, partial-order reduction |
+//! | [`search`] | breadth first on any number of threads, endless runs; knows states as numbers only |
 //! | `explore` | from a case to a report |
 //! | [`minimize`], [`counterexample`], [`replay`] | the smallest case, its file, the run again with the reason |
 //! | [`oracle`], [`campaign`] | a judge for one simulated run; many random runs |
@@ -29,6 +29,7 @@
 pub mod budget;
 pub mod campaign;
 pub mod counterexample;
+pub mod ending;
 mod explore;
 pub mod fingerprint;
 pub mod minimize;
@@ -38,9 +39,14 @@ pub mod part;
 pub mod property;
 pub mod replay;
 pub mod rules;
+mod scene;
 pub mod search;
+pub mod selection;
+pub mod timers;
 
-pub use explore::{Report, Scene, Violation, check, explore};
+pub use explore::{Report, Violation, check, explore};
+pub use model::Explorable;
 pub use model::step::StepText;
-pub use model::{Explorable, MAX_MEMBERS};
-pub use rules::{DETECTION, Rules, Timers};
+pub use rules::{MAX_MEMBERS, Rules};
+pub use scene::Scene;
+pub use timers::{DETECTION, Timers};

@@ -2,19 +2,25 @@
 //!
 //! A breadth-first search finds a run with the fewest steps, so what remains to shrink is the case. Each part of it is
 //! removed in turn, and if the property is still broken without it, it stays removed. In the end no single part can be
-//! removed. An attempt that takes too long counts as one that found nothing; an interrupt returns the smallest case so far.
+//! removed. An attempt that takes too long counts as one that found nothing. An interrupt, or whoever watches, ends it all:
+//! the result is the smallest case so far.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::campaign::shrink::remove_member;
 use crate::explore::{Report, Violation, check};
-use crate::rules::{Rules, Timers};
-use crate::search::{Limits, Plan};
+use crate::rules::Rules;
+use crate::search::{Limits, Plan, Progress, Watch};
+use crate::timers::Timers;
 use doyen_sim::scenario::{Case, Initiator, Initiators, Scenario};
 
 /// The time for all attempts together, and for each.
 const MAX_TIME: Duration = Duration::from_secs(20);
 const MAX_TIME_OF_ATTEMPT: Duration = Duration::from_secs(5);
+
+/// How many attempts may reach the limit of states: all attempts together explore no more than these.
+const MAX_FULL_ATTEMPTS: u64 = 10;
 
 /// A violation, and the smallest case in which it was found.
 #[derive(Clone, PartialEq, Debug)]
@@ -27,30 +33,42 @@ pub struct Minimized {
     pub violation: Violation,
     /// The number of searches.
     pub attempts: u32,
+    /// The number of states that they explored together.
+    pub states: u64,
 }
 
-/// Minimizes a violation that was found in the case of `scenario` under `rules`.
+/// Minimizes a violation that was found in the case of `scenario` under `rules`. The limits of `plan` hold for each attempt;
+/// `watch` is told of the progress of each.
 pub fn minimize(
     scenario: &Scenario,
     rules: &Rules,
     violation: Violation,
     plan: &Plan,
+    watch: Watch<'_>,
 ) -> Minimized {
     let began = plan.limits.now();
     let rules = Rules { properties: vec![violation.property], ..rules.clone() };
-    let mut smallest = Minimized { scenario: scenario.clone(), rules, violation, attempts: 0 };
+    let scenario = scenario.clone();
+    let mut smallest = Minimized { scenario, rules, violation, attempts: 0, states: 0 };
+    let is_stopped = AtomicBool::new(false);
+    let watch = |progress: &Progress| {
+        let goes_on = watch(progress);
+        is_stopped.fetch_or(!goes_on, Ordering::Relaxed);
+        goes_on
+    };
     // Of several runs as short, which one many threads find is a matter of luck.
     if plan.threads > 1 {
         let (scenario, rules) = (smallest.scenario.clone(), smallest.rules.clone());
-        smallest.attempt(scenario, rules, plan);
+        smallest.attempt(scenario, rules, plan, &watch);
     }
     let has_time = || plan.limits.now().saturating_sub(began) < MAX_TIME;
-    let goes_on = || has_time() && !plan.limits.is_interrupted();
+    let goes_on =
+        || has_time() && !plan.limits.is_interrupted() && !is_stopped.load(Ordering::Relaxed);
     while goes_on() {
         let smaller = smaller(&smallest.scenario, &smallest.rules);
         let shrunk = smaller
             .into_iter()
-            .any(|(scenario, rules)| goes_on() && smallest.attempt(scenario, rules, plan));
+            .any(|(scenario, rules)| goes_on() && smallest.attempt(scenario, rules, plan, &watch));
         if !shrunk {
             break;
         }
@@ -60,15 +78,19 @@ pub fn minimize(
 
 impl Minimized {
     /// Takes another case instead, if the property is broken there too.
-    fn attempt(&mut self, scenario: Scenario, rules: Rules, plan: &Plan) -> bool {
+    fn attempt(&mut self, scenario: Scenario, rules: Rules, plan: &Plan, watch: Watch<'_>) -> bool {
         let Ok(case) = scenario.resolve() else { return false };
+        let is_spent = |most: u64| self.states >= most.saturating_mul(MAX_FULL_ATTEMPTS);
+        if plan.limits.states.is_some_and(is_spent) {
+            return false;
+        }
         self.attempts += 1;
         let limits = Limits { time: Some(MAX_TIME_OF_ATTEMPT), ..plan.limits };
         // One thread finds the same run every time.
         let plan = Plan { threads: 1, limits, ..plan.clone() };
-        let Report { violation: Some(violation), .. } = check(&case, &rules, &plan, &|_| {}) else {
-            return false;
-        };
+        let Report { violation, progress, .. } = check(&case, &rules, &plan, watch);
+        self.states += progress.states;
+        let Some(violation) = violation else { return false };
         (self.scenario, self.rules, self.violation) = (scenario, rules, violation);
         true
     }
@@ -134,9 +156,8 @@ mod tests {
     use crate::budget::Budget;
     use crate::property::Property;
 
-    /// F15 needs one crash, two members that are left and one initiator.
-    #[test]
-    fn nothing_that_remains_can_be_left_out() {
+    /// F15 in a ring of five, with more faults and initiators than it takes.
+    fn found() -> (Scenario, Rules, Plan, Report) {
         let scenario = Scenario {
             algorithm: Some(Algorithm::ChangRoberts),
             members: Some(MemberList::Count(5)),
@@ -151,14 +172,42 @@ mod tests {
         let limits = Limits::default();
         let plan = Plan { reduce: true, threads: 1, limits };
         let case = scenario.resolve().expect("a scenario that makes sense");
-        let violation = check(&case, &rules, &plan, &|_| {}).violation.expect("a violation");
-        let smallest = minimize(&scenario, &rules, violation, &plan);
+        let report = check(&case, &rules, &plan, &|_| true);
+        (scenario, rules, plan, report)
+    }
+
+    /// F15 needs one crash, two members that are left and one initiator.
+    #[test]
+    fn nothing_that_remains_can_be_left_out() {
+        let (scenario, rules, plan, report) = found();
+        let violation = report.violation.expect("a violation");
+        let smallest = minimize(&scenario, &rules, violation, &plan, &|_| true);
         assert_eq!(smallest.rules.budget.total(), 1, "{smallest:?}");
         assert_eq!(smallest.rules.timers, Timers::Free { expiries: 0 });
-        assert!(
-            smaller(&smallest.scenario, &smallest.rules)
-                .into_iter()
-                .all(|(scenario, rules)| { !smallest.clone().attempt(scenario, rules, &plan) })
-        );
+        let shrinks =
+            |(scenario, rules)| smallest.clone().attempt(scenario, rules, &plan, &|_| true);
+        assert!(!smaller(&smallest.scenario, &smallest.rules).into_iter().any(shrinks));
+    }
+
+    #[test]
+    fn whoever_watches_ends_it_and_gets_the_smallest_so_far() {
+        let (scenario, rules, plan, report) = found();
+        let violation = report.violation.expect("a violation");
+        let stopped = minimize(&scenario, &rules, violation.clone(), &plan, &|_| false);
+        assert_eq!((stopped.attempts, &stopped.violation), (1, &violation), "no second attempt");
+        let asked = AtomicBool::new(false);
+        let once = |_: &Progress| !asked.fetch_or(true, Ordering::Relaxed);
+        let stopped = minimize(&scenario, &rules, violation, &plan, &once);
+        assert!(stopped.attempts <= 2, "{stopped:?}");
+    }
+
+    #[test]
+    fn attempts_that_reach_the_limit_of_states_are_few() {
+        let (scenario, rules, plan, report) = found();
+        let violation = report.violation.expect("a violation");
+        let limits = Limits { states: Some(1), ..plan.limits };
+        let plan = Plan { limits, ..plan };
+        let cut = minimize(&scenario, &rules, violation, &plan, &|_| true);
+        assert!(u64::from(cut.attempts) <= MAX_FULL_ATTEMPTS, "{cut:?}");
     }
 }

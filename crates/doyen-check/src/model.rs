@@ -47,6 +47,7 @@ mod judge;
 pub(crate) mod local;
 mod obsolete;
 mod processes;
+mod reduce;
 mod saturate;
 pub(crate) mod step;
 mod successors;
@@ -65,11 +66,12 @@ use doyen_sim::hash::FastSet;
 use doyen_sim::world::{self, Frozen, Snapshot};
 
 use crate::budget::{ANY, Budget, BudgetLeft};
-use crate::explore::Scene;
 use crate::part::Scope;
 use crate::property::Property;
-use crate::rules::{Rules, Timers};
+use crate::rules::{MAX_MEMBERS, Rules};
+use crate::scene::Scene;
 use crate::search::space::{Claim, Space, Successors};
+use crate::timers::Timers;
 use intern::Interner;
 use local::{Context, Handled, Input, Local};
 use obsolete::Trust;
@@ -83,9 +85,6 @@ const MAX_TICKS: u8 = 1;
 
 /// The words of a state between its local states and its messages: two of the budget, and the leaderships.
 const HEAD: usize = 3;
-
-/// The largest group that can be checked.
-pub const MAX_MEMBERS: usize = 32;
 
 /// A message in flight.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

@@ -34,8 +34,8 @@ use doyen_core::members::{Members, NodeId, Term};
 use doyen_core::protocol::{AdminCommand, Bonds, Pledge, Role, View};
 use doyen_core::time::Span;
 
+use crate::ending::Ending;
 use crate::property::{Fact, Property, belief, longest_message};
-use crate::replay::Ending;
 use audit::Audit;
 use doyen_sim::fault::Disk;
 use doyen_sim::hash::FastMap;
@@ -45,6 +45,7 @@ use doyen_sim::run;
 use doyen_sim::scenario::Case;
 use doyen_sim::time::Time;
 use doyen_sim::trace::Observer;
+use doyen_sim::world::Watchers;
 use first_lease::FirstLease;
 use lasting::Lasting;
 use ratings::Ratings;
@@ -113,7 +114,8 @@ pub struct Breach {
 pub fn judge(case: &Case, observer: Option<&mut dyn Observer>, oracle: &mut Oracle) -> Outcome {
     // The oracle is wanted back before the observer's time is over.
     let observer = observer.map(|observer| observer as &mut dyn Observer);
-    let outcome = run::monitored(case, observer, Some(&mut *oracle));
+    let watchers = Watchers { observer, monitor: Some(&mut *oracle), progress: None };
+    let outcome = run::watched(case, watchers);
     oracle.close(case.members(), &outcome);
     outcome
 }
@@ -195,7 +197,7 @@ impl Oracle {
                 let breaks = |property: &&Property| !property.holds(members, &outcome.views);
                 (about_the_end.iter().find(breaks), Ending::Rest)
             }
-            Ended::TimeLimit | Ended::MessageLimit => {
+            Ended::TimeLimit | Ended::MessageLimit | Ended::EventLimit | Ended::Interrupt => {
                 let asks_for_rest = |property: &&Property| property.asks_for_rest();
                 (about_the_end.iter().find(asks_for_rest), Ending::Limit)
             }

@@ -39,7 +39,7 @@ use doyen_core::time::Span;
 
 use super::budget::{ANY, Budget};
 use super::property::Property;
-use super::rules::{Rules, Timers};
+use super::timers::Timers;
 use doyen_sim::scenario::{Case, Initiators, MemberList, Scenario};
 
 /// The length of a tick. Nothing depends on it.
@@ -247,18 +247,6 @@ impl Scope {
         }
     }
 
-    /// The default rules.
-    pub fn rules(self, wrong_clocks: bool) -> Rules {
-        Rules {
-            budget: self.budget(),
-            timers: self.timers(wrong_clocks),
-            fifo: false,
-            properties: self.properties(),
-            from: None,
-            scope: Some(self),
-        }
-    }
-
     /// The same case, of this part of the quorum: its members and who leads are as they were, everything else is as short
     /// as it can be.
     pub(super) fn apply(self, case: &Case, timers: Timers) -> Case {
@@ -356,6 +344,7 @@ impl fmt::Display for Scope {
 }
 
 /// The configuration of processes with sessions.
+#[cfg(not(target_arch = "wasm32"))]
 pub(super) fn session_config(case: &Case) -> SessionConfig<Config> {
     SessionConfig {
         inner: case.config.clone(),

@@ -13,8 +13,8 @@ use doyen_core::members::{Members, NodeId};
 use doyen_core::protocol::{Role, View};
 use doyen_core::registry::Algorithm;
 
-use crate::rules::Timers;
 use crate::search::space::Claim;
+use crate::timers::Timers;
 
 /// A property of elections.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -10,7 +10,6 @@ mod bfs;
 mod dfs;
 mod graph;
 mod level;
-mod reduce;
 mod seen;
 pub mod space;
 
@@ -119,8 +118,8 @@ impl<S> Found<S> {
     }
 }
 
-/// Receives the progress of a search from time to time.
-pub type Watch<'w> = &'w (dyn Fn(&Progress) + Sync);
+/// Receives the progress of a search from time to time; returns whether to go on.
+pub type Watch<'w> = &'w (dyn Fn(&Progress) -> bool + Sync);
 
 /// Explores `space` until a claim is broken, everything has been explored or a limit is reached.
 pub fn search<S: Space>(space: &S, plan: &Plan, watch: Watch<'_>) -> Found<S::Step> {

@@ -89,8 +89,10 @@ pub enum LeaderChange {
     LostContact { leader: NodeId, term: Term },
     /// This member's own lease lapsed. It must not act, but tries for a while to renew the lease in the same term.
     LeaseLapsed { term: Term },
-    /// The lapse was only a gap: the leader, perhaps this member itself, has a lease again in the same term.
+    /// The lapse was only a gap: this member has a lease again in the same term.
     LeaseResumed { leader: NodeId, term: Term },
+    /// This member's leader is reachable again, in the same term. Whether its lease had lapsed is not known here.
+    RegainedContact { leader: NodeId, term: Term },
     /// This member takes part in an election and has no leader. Algorithms without leases know no more than that.
     ElectionStarted { leader: NodeId, term: Term },
 }
@@ -159,6 +161,9 @@ impl LeaderChange {
             }
             Self::LeaseResumed { leader, term } => {
                 format!("{} resumed leadership after a gap (term {term})", name(leader))
+            }
+            Self::RegainedContact { leader, term } => {
+                format!("regained contact with leader {} (term {term})", name(leader))
             }
             Self::ElectionStarted { leader, term } => {
                 format!("election in progress; the last leader was {} (term {term})", name(leader))

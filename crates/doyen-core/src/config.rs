@@ -180,6 +180,22 @@ impl Variant {
             Self::NaiveOk => "naive-ok",
         }
     }
+
+    /// What differs from textbook mode, in a few words.
+    pub fn summary(self) -> &'static str {
+        match self {
+            Self::NoGuard => "every ELECTION starts an election, even if one is held already",
+            Self::NoT2 => "waits for \"I won\" without a time-out",
+            Self::OneTimer => "one time-out for the answer and for the announcement",
+            Self::Figure4 => "only a winner empties the set of members that asked",
+            Self::LiteralTimers => "waits D after a GRANT and 3D after an OK, which is too short",
+            Self::Absorb => "the initiator removes the messages of the others from the ring",
+            Self::NoSwallow => "every lower message starts a new election",
+            Self::Eager => "a member that knows no higher one announces itself at once",
+            Self::Serial => "answers in one stage and holds its own election in the next",
+            Self::NaiveOk => "an OK counts even when no election is held",
+        }
+    }
 }
 
 impl fmt::Display for Mode {

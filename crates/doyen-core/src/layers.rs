@@ -9,7 +9,7 @@ use crate::config::Timing;
 use crate::detector::DetectorConfig;
 use crate::link::LinkConfig;
 use crate::node::{NodeConfig, packet};
-use crate::protocol::Kind;
+use crate::protocol::{Family, Kind};
 use crate::registry::{Algorithm, AnyConfig};
 use crate::session::{SessionConfig, letter};
 use crate::time::Span;
@@ -74,4 +74,11 @@ impl Layers {
 /// The kinds of messages between processes that run `algorithm`.
 pub fn kinds(algorithm: Algorithm) -> Vec<Kind> {
     [algorithm.kinds(), &packet::ADDED, &letter::ADDED].concat()
+}
+
+/// The family of the kind called `name`, which is the same in every algorithm and layer; `None` if no message is called so.
+pub fn family_of(name: &str) -> Option<Family> {
+    let layers = packet::ADDED.iter().chain(&letter::ADDED);
+    let mut kinds = Algorithm::ALL.into_iter().flat_map(Algorithm::kinds).chain(layers);
+    kinds.find(|kind| kind.name == name).map(|kind| kind.family)
 }

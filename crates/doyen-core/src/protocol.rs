@@ -6,6 +6,7 @@
 
 mod effects;
 mod message;
+mod rule;
 
 use std::borrow::Cow;
 use std::fmt::{self, Debug};
@@ -18,7 +19,8 @@ use crate::members::{Incarnation, NodeId, SessionId, Term};
 use crate::time::{Delay, Span};
 
 pub use effects::{Context, Effects};
-pub use message::{AlgorithmMessage, Class, Commitments, Kind, Message, Pledge, name_of};
+pub use message::{AlgorithmMessage, Class, Commitments, Family, Kind, Message, Pledge, name_of};
+pub use rule::RuleText;
 
 /// An election algorithm: events in, effects out.
 pub trait Protocol: Sized + Clone + Eq + Hash + Debug {

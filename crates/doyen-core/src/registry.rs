@@ -6,28 +6,34 @@ mod any;
 use std::fmt;
 use std::str::FromStr;
 
+use crate::algorithm::{
+    bully, chang_roberts, leader_tracker, modified_bully, quorum, ring_active_list, ring_all_ids,
+    ring_list,
+};
 use crate::config::{Mode, Variant};
+use crate::protocol::RuleText;
+use crate::session;
 
 pub use any::{AnyConfig, AnyDurable, AnyMessage, AnyProtocol, AnyTimer};
 
 /// The algorithms.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Algorithm {
-    /// [`bully`](crate::algorithm::bully).
+    /// [`bully`].
     Bully,
-    /// [`modified_bully`](crate::algorithm::modified_bully).
+    /// [`modified_bully`].
     ModifiedBully,
-    /// [`ring_list`](crate::algorithm::ring_list).
+    /// [`ring_list`].
     RingList,
-    /// [`ring_active_list`](crate::algorithm::ring_active_list).
+    /// [`ring_active_list`].
     RingActiveList,
-    /// [`ring_all_ids`](crate::algorithm::ring_all_ids).
+    /// [`ring_all_ids`].
     RingAllIds,
-    /// [`chang_roberts`](crate::algorithm::chang_roberts).
+    /// [`chang_roberts`].
     ChangRoberts,
     /// [`ring_resilient`](crate::algorithm::ring_resilient).
     RingResilient,
-    /// [`quorum`](crate::algorithm::quorum).
+    /// [`quorum`].
     Quorum,
 }
 
@@ -160,6 +166,23 @@ impl Algorithm {
         self == Self::Quorum
     }
 
+    /// Its rules in words: its own, then those of hardened mode that all algorithms of the sources share, of the ring and of
+    /// sessions. Every rule that a run notes is among them.
+    pub fn rules(self) -> impl Iterator<Item = &'static RuleText> {
+        let own = match self {
+            Self::Bully => bully::rules::RULES,
+            Self::ModifiedBully => modified_bully::rules::RULES,
+            Self::RingList | Self::RingResilient => ring_list::rules::RULES,
+            Self::RingActiveList => ring_active_list::rules::RULES,
+            Self::RingAllIds => ring_all_ids::rules::RULES,
+            Self::ChangRoberts => chang_roberts::rules::RULES,
+            Self::Quorum => quorum::rules::RULES,
+        };
+        let hardened: &[_] = if self.has_leases() { &[] } else { leader_tracker::rules::RULES };
+        let ring: &[_] = if self.is_ring() { &[FORWARDS] } else { &[] };
+        [own, hardened, ring, session::rules::RULES].into_iter().flatten()
+    }
+
     /// What it guarantees in each of its modes.
     pub fn guarantees(self) -> impl Iterator<Item = &'static Guarantee> {
         GUARANTEES.iter().filter(move |guarantee| guarantee.algorithm == self)
@@ -182,6 +205,13 @@ impl FromStr for Algorithm {
         })
     }
 }
+
+/// What hosts note for a dead member whose control part still works.
+const FORWARDS: RuleText = RuleText::new(
+    "forwards",
+    "its control part forwards",
+    "{m} is down, but its control part still passes each message on to the next member.",
+);
 
 /// What an algorithm guarantees in a mode, and under which conditions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -288,7 +318,12 @@ pub const GUARANTEES: &[Guarantee] = &[
 
 #[cfg(test)]
 mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+    use std::fs;
+    use std::path::Path;
+
     use super::*;
+    use crate::protocol::Family;
 
     #[test]
     fn every_algorithm_is_parsed_from_its_name_and_has_its_guarantees() {
@@ -300,6 +335,72 @@ mod tests {
             assert_eq!(promised, read.map(|mode| mode == Mode::Hardened).collect::<Vec<_>>());
         }
         assert!("buly".parse::<Algorithm>().unwrap_err().contains("use one of bully"));
+    }
+
+    #[test]
+    fn every_rule_of_an_algorithm_has_words_of_its_own() {
+        for algorithm in Algorithm::ALL {
+            let mut ids = BTreeSet::new();
+            for rule in algorithm.rules() {
+                assert!(ids.insert(rule.id), "{algorithm} has two rules {}", rule.id);
+                assert!(rule.title.chars().count() <= 40, "{rule:?}");
+                assert!(rule.text.ends_with('.') && rule.text.chars().count() <= 200, "{rule:?}");
+                let placeholders = rule.text.replace("{m}", "");
+                assert!(!placeholders.contains(['{', '}']), "{rule:?}");
+            }
+        }
+    }
+
+    /// The ids in the sources of this crate, without those of parts that only explorers run.
+    fn noted() -> BTreeSet<String> {
+        let mut noted = BTreeSet::new();
+        let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                if path.is_dir() {
+                    folders.extend((name != "explore").then_some(path));
+                } else if !["rules.rs", "tests.rs", "registry.rs"].contains(&name.as_str()) {
+                    let text = fs::read_to_string(&path).unwrap();
+                    let quoted = text.split('"').skip(1).step_by(2);
+                    noted.extend(quoted.filter(|word| is_rule(word)).map(str::to_owned));
+                }
+            }
+        }
+        noted
+    }
+
+    /// Whether `word` looks like `R3`, `AL10`, `Q1a` or `M9'`.
+    fn is_rule(word: &str) -> bool {
+        let number = word.trim_start_matches(|c: char| c.is_ascii_uppercase());
+        let rest = number.trim_start_matches(|c: char| c.is_ascii_digit());
+        let letters = word.len() - number.len();
+        (1..=2).contains(&letters) && number != rest && ["", "a", "b", "c", "'"].contains(&rest)
+    }
+
+    #[test]
+    fn every_rule_that_handlers_note_has_words_and_every_rule_with_words_is_noted() {
+        let described: BTreeSet<String> = Algorithm::ALL
+            .into_iter()
+            .flat_map(Algorithm::rules)
+            .map(|rule| rule.id.to_owned())
+            .filter(|id| id != FORWARDS.id)
+            .collect();
+        assert_eq!(noted(), described);
+    }
+
+    #[test]
+    fn kinds_of_the_same_name_are_of_the_same_family_everywhere() {
+        let mut families = BTreeMap::new();
+        for kind in Algorithm::ALL.into_iter().flat_map(crate::layers::kinds) {
+            let family = *families.entry(kind.name).or_insert(kind.family);
+            assert_eq!(family, kind.family, "{}", kind.name);
+            assert!(!kind.meaning.is_empty(), "{}", kind.name);
+        }
+        assert_eq!(families["ELECTION"], Family::Ask);
+        assert_eq!(crate::layers::family_of("TIMEOUT-NOW"), Some(Family::HandOver));
+        assert_eq!(crate::layers::family_of("GREETING"), Some(Family::Upkeep));
     }
 
     #[test]

@@ -28,9 +28,12 @@
 //! - **S4** A greeting from the met session counts if its counter has not been received, whichever session of this
 //!   member it is for. Its question is answered.
 //! - **S5** A question from any other session is answered too, because its process must learn that it does not count
-//!   (S9), and the answer asks in cx, unless S3 forbids to meet it.
-//! - **S6** The greetings prompted by S2 and the answers of S5 are limited to four in 20 ms for each member, because
-//!   replayed letters may cause them.
+//!   (S9), and the answer asks in turn, unless S3 forbids to meet it.
+//! - **S6** The greetings prompted by S2, the answers of S5 and the questions of S10 are limited, because replayed
+//!   letters may cause them. Letters are of six kinds, and in 20 ms each member is given four answers to each kind: to
+//!   sessions that S3 allows to meet, to processes that have lost their state, each where the member is expected and
+//!   elsewhere; to sessions that S3 forbids to meet; and to the met session where its messages do not go (S10). So
+//!   recordings of earlier processes, however many are replayed, do not delay the present one.
 //! - **S7** A question is repeated until it is answered: after a round trip, then after twice as long each time, up to
 //!   a second. Two seconds after an answer comes the next question: these are the pings. A rejoining process that still
 //!   needs the roster of a peer asks again after a round trip.
@@ -39,6 +42,13 @@
 //! - **S9** A greeting tells its receiver the highest incarnation of the receiver that the sender has met in *another*
 //!   session. If that is not below its own, its state is an old copy, or another process runs with a copy of it: it
 //!   must stop.
+//! - **S10** Messages to a peer go to the address of its configured name, or to another address if a question that was
+//!   sent there, and to no other address, was answered from there. Such a question is sent when the newest letter of
+//!   the met session comes from an address to which its messages do not go; and S5 asks one of a session that is not
+//!   met. It is void when a newer letter comes from where the messages go. So an attacker who makes a letter arrive
+//!   from another address diverts nothing. Four such questions may be open for each kind of letter (S6), none for a
+//!   session that S3 forbids to meet. Each stays open for at least two round trips, whatever arrives meanwhile; after
+//!   four at most it is closed.
 //!
 //! The effect of each fault:
 //!
@@ -58,16 +68,18 @@
 //!
 //! # Addresses
 //!
-//! The address of a peer is where its newest letter of the met session came from (the highest counter so far, so that a
-//! replayed letter cannot redirect messages). A peer that does not answer is greeted both there and at the address of
-//! its configured name. The host resolves names and encrypts letters: all that arrives here was made by a member.
+//! A peer is at the address of its configured name, or where it has answered (S10). If it does not answer, it is greeted
+//! at both. The host resolves names and encrypts letters: all that arrives here was made by a member.
 //!
 //! **Hostile letters** cost no memory: there is one record for each member, and none for other senders.
 
 mod explore;
+mod greet;
 pub(crate) mod letter;
 mod peer;
+mod places;
 mod rejoin;
+pub mod rules;
 #[cfg(test)]
 mod tests;
 mod window;
@@ -75,7 +87,6 @@ mod window;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::num::NonZeroU64;
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
@@ -87,7 +98,8 @@ use crate::protocol::{
     Refusal, Role, View,
 };
 use crate::time::Span;
-use peer::{Encounter, PING, PROMPT, Peer};
+use peer::{Encounter, PING, Peer};
+use places::Prompts;
 
 pub use letter::{Challenge, Content, Greeting, Letter, Met, Roster};
 
@@ -181,14 +193,14 @@ pub struct Session<P: Protocol> {
 /// The stage of a process.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum Stage<P> {
-    /// R1.
+    /// J1.
     Asking {
         /// The lowest incarnation that it may take, as far as it knows.
         lowest: Incarnation,
         /// The members that have sent their roster.
         answered: PeerSet,
     },
-    /// R2.
+    /// J2.
     Confirming {
         /// The members that have stored this incarnation.
         answered: PeerSet,
@@ -216,8 +228,10 @@ pub enum Timer<T> {
     Inner(T),
     /// The next greeting to this peer (S7).
     Greet(NodeId),
-    /// The next answer to this peer (S6).
+    /// The next answers to this peer (S6).
     Prompt(NodeId),
+    /// The end of open questions to other addresses of this peer (S10).
+    Close(NodeId),
 }
 
 /// What is known about the path to a peer.
@@ -225,7 +239,7 @@ pub enum Timer<T> {
 pub struct Contact {
     /// The session that has been met.
     pub met: Met,
-    /// Where its newest letter came from.
+    /// Where its messages go (S10); none: to the address of its configured name.
     pub address: Option<SocketAddr>,
     /// How many of its letters have been accepted.
     pub accepted: u64,
@@ -306,9 +320,10 @@ impl<P: Protocol> Protocol for Session<P> {
             Event::Timer(Timer::Greet(peer)) => self.greet(peer, cx),
             Event::Timer(Timer::Prompt(peer)) => {
                 if let Some(peer) = self.peers.get_mut(&peer) {
-                    peer.prompts = 0;
+                    peer.prompts = Prompts::default();
                 }
             }
+            Event::Timer(Timer::Close(peer)) => self.close_old_questions(peer, cx),
             Event::Timer(Timer::Inner(timer)) => self.pass(Event::Timer(timer), cx),
             Event::PeerDown(peer) => self.pass(Event::PeerDown(peer), cx),
             Event::PeerUp(peer) => self.pass(Event::PeerUp(peer), cx),
@@ -380,7 +395,7 @@ impl<P: Protocol> Protocol for Session<P> {
     fn is_background(timer: Self::Timer) -> bool {
         match timer {
             Timer::Inner(timer) => P::is_background(timer),
-            Timer::Greet(_) | Timer::Prompt(_) => true,
+            Timer::Greet(_) | Timer::Prompt(_) | Timer::Close(_) => true,
         }
     }
 }
@@ -422,7 +437,7 @@ impl<P: Protocol> Session<P> {
         for (&id, peer) in &mut self.peers {
             let met = Met { incarnation, session: SessionId::of_founder(id) };
             self.kept.roster.insert(id, met);
-            peer.encounter = Some(Encounter::new(met, None));
+            peer.encounter = Some(Encounter::new(met));
             if cx.config.background {
                 cx.out.set_timer(Timer::Greet(id), PING);
             }
@@ -487,60 +502,6 @@ impl<P: Protocol> Session<P> {
         }
     }
 
-    fn greet_all(&mut self, cx: &mut Cx<'_, P>) {
-        if matches!(self.stage, Stage::Halted) {
-            return;
-        }
-        for peer in cx.config.members.others(self.id) {
-            self.greet(peer, cx);
-        }
-    }
-
-    /// S7: asks a peer, where it was met and, if it did not answer the last time, at the address of its configured
-    /// name.
-    fn greet(&mut self, to: NodeId, cx: &mut Cx<'_, P>) {
-        if !cx.config.background {
-            return self.say(to, None, None, (Some(explore::QUESTION), None), cx);
-        }
-        let Some(peer) = self.peers.get_mut(&to) else { return };
-        let open = if peer.encounter.is_some() { &mut peer.ping } else { &mut peer.question };
-        let ask = *open.get_or_insert_with(|| next_question(&mut self.questions));
-        let met = peer.encounter.as_ref().map(|met| (met.met.session, met.address));
-        let by_name_too = peer.is_unanswered() && met.is_some_and(|(_, at)| at.is_some());
-        let wait = peer.greeted(cx.config.repeat());
-        let (known, at) = met.map_or((None, None), |(session, at)| (Some(session), at));
-        self.say(to, known, at, (Some(ask), None), cx);
-        if by_name_too {
-            self.say(to, known, None, (Some(ask), None), cx);
-        }
-        cx.out.set_timer(Timer::Greet(to), wait);
-    }
-
-    /// Sends a greeting.
-    fn say(
-        &mut self,
-        to: NodeId,
-        known: Option<SessionId>,
-        at: Option<SocketAddr>,
-        (ask, answer): (Option<Challenge>, Option<Challenge>),
-        cx: &mut Cx<'_, P>,
-    ) {
-        let stored =
-            self.kept.roster.get(to).filter(|met| known.is_some_and(|it| it != met.session));
-        let greeting = Greeting {
-            ask,
-            answer,
-            incarnation: self.incarnation(),
-            seen: stored.map(|met| met.incarnation).unwrap_or_default(),
-            wants_roster: self.wants_roster(to),
-        };
-        self.post(to, known, at, Content::Greeting(greeting), cx);
-    }
-
-    fn wants_roster(&self, of: NodeId) -> bool {
-        self.stage.answered().is_some_and(|answered| !answered.contains(of))
-    }
-
     fn post(
         &mut self,
         to: NodeId,
@@ -577,69 +538,20 @@ impl<P: Protocol> Session<P> {
 
     /// S2.
     fn admits(&mut self, envelope: Envelope, cx: &mut Cx<'_, P>) -> bool {
-        let Envelope { from, at, session, counter, .. } = envelope;
-        let for_me = self.is_for_me(envelope);
-        let Some(peer) = self.peers.get_mut(&from) else { return false };
-        if for_me && peer.has_met(session) {
-            let fresh = !cx.config.background || peer.accept(at, counter);
-            if !fresh {
-                cx.inform(Notice::Dropped { from, why: Dropped::Replayed });
-            }
-            return fresh;
+        let Envelope { from, session, .. } = envelope;
+        let is_met = self.peers.get(&from).is_some_and(|peer| peer.has_met(session));
+        if is_met && self.is_for_me(envelope) {
+            return !cx.config.background || self.accept(envelope, cx);
         }
         if !cx.config.rules.keeps(Rule::MetSessionOnly) {
             return true;
         }
         cx.inform(Notice::Dropped { from, why: Dropped::Session });
-        if cx.config.background && self.may_be_prompted(from, cx) {
-            self.answer_and_ask(envelope, None, cx);
+        let by = self.prompter(envelope, None, cx.config.rules);
+        if cx.config.background && self.has_prompt_left(from, by, cx) {
+            self.answer_and_ask(envelope, by, None, cx);
         }
         false
-    }
-
-    fn on_greeting(&mut self, envelope: Envelope, greeting: Greeting, cx: &mut Cx<'_, P>) {
-        let Envelope { from, at, session, counter, .. } = envelope;
-        let for_me = self.is_for_me(envelope);
-        if for_me && self.is_refused(greeting.seen) {
-            if !cx.config.background {
-                return;
-            }
-            // It was sent to this session, so it is valid whenever it arrives.
-            return self.halt(greeting.seen, from, cx);
-        }
-        let Some(peer) = self.peers.get(&from) else { return };
-        let is_met = peer.has_met(session);
-        let asked = match (is_met, cx.config.background) {
-            (true, _) => peer.ping,
-            (false, true) => peer.question,
-            (false, false) => Some(explore::QUESTION),
-        };
-        let answers = for_me && asked.is_some() && greeting.answer == asked;
-        if !is_met {
-            let met = Met { incarnation: greeting.incarnation, session };
-            let proven = answers || !cx.config.rules.keeps(Rule::ProvenSession);
-            if !proven || !self.may_meet(from, met, cx.config.rules) {
-                return self.on_unmet(envelope, greeting, answers, cx);
-            }
-            self.meet(from, met, at, cx);
-        }
-        let Some(peer) = self.peers.get_mut(&from) else { return };
-        if cx.config.background && !peer.accept(at, counter) {
-            return cx.inform(Notice::Dropped { from, why: Dropped::Replayed });
-        }
-        if answers {
-            peer.answered();
-            if cx.config.background {
-                let next = if self.wants_roster(from) { cx.config.repeat() } else { PING };
-                cx.out.set_timer(Timer::Greet(from), next);
-            }
-        }
-        if greeting.ask.is_some() {
-            self.say(from, Some(session), at, (None, greeting.ask), cx);
-        }
-        if greeting.wants_roster && for_me {
-            self.post(from, Some(session), at, Content::Roster(self.kept.roster.clone()), cx);
-        }
     }
 
     /// S3: whether this session is later than all that were ever met, or is the latest of them.
@@ -659,7 +571,7 @@ impl<P: Protocol> Session<P> {
     }
 
     /// S1, S3: this session has answered. That it was met is stored before anything is sent in it.
-    fn meet(&mut self, peer: NodeId, met: Met, at: Option<SocketAddr>, cx: &mut Cx<'_, P>) {
+    fn meet(&mut self, peer: NodeId, met: Met, cx: &mut Cx<'_, P>) {
         cx.rule("S1");
         if self.kept.roster.get(peer) != Some(met) {
             self.kept.roster.insert(peer, met);
@@ -668,79 +580,9 @@ impl<P: Protocol> Session<P> {
             }
         }
         if let Some(peer) = self.peers.get_mut(&peer) {
-            peer.encounter = Some(Encounter::new(met, at));
+            peer.encounter = Some(Encounter::new(met));
             peer.question = None;
         }
-    }
-
-    /// S5, S6, R1: a greeting from a session that has not been met, and that this greeting does not make met.
-    fn on_unmet(
-        &mut self,
-        envelope: Envelope,
-        greeting: Greeting,
-        answers: bool,
-        cx: &mut Cx<'_, P>,
-    ) {
-        let Envelope { from, at, session, .. } = envelope;
-        let has_lost = greeting.incarnation == Incarnation::default();
-        let has_roster = !matches!(self.stage, Stage::Asking { .. });
-        if answers && has_lost && greeting.wants_roster && has_roster {
-            if let Some(peer) = self.peers.get_mut(&from) {
-                peer.question = None;
-            }
-            let roster = Content::Roster(self.kept.roster.clone());
-            return self.post(from, Some(session), at, roster, cx);
-        }
-        if greeting.ask.is_none() {
-            return cx.inform(Notice::Dropped { from, why: Dropped::Session });
-        }
-        if !self.may_be_prompted(from, cx) {
-            return cx.inform(Notice::Dropped { from, why: Dropped::Limited });
-        }
-        let met = Met { incarnation: greeting.incarnation, session };
-        // A process that asks for rosters meets no session yet. But if a member's configured name does not lead to it,
-        // its own question may be the only way to find it.
-        let is_wanted = !has_roster && self.wants_roster(from);
-        if has_lost && !has_roster && answers {
-            // Neither has a roster for the other. Asking again at once would never end.
-            return self.say(from, Some(session), at, (None, greeting.ask), cx);
-        }
-        if has_lost || is_wanted || self.may_meet(from, met, cx.config.rules) {
-            return self.answer_and_ask(envelope, greeting.ask, cx);
-        }
-        self.say(from, Some(session), at, (None, greeting.ask), cx);
-        if has_roster {
-            // An earlier process, or a copy.
-            cx.inform(Notice::Dropped { from, why: Dropped::Session });
-        }
-    }
-
-    /// Asks the sender, and answers its question, if there was one.
-    fn answer_and_ask(
-        &mut self,
-        envelope: Envelope,
-        answer: Option<Challenge>,
-        cx: &mut Cx<'_, P>,
-    ) {
-        let Envelope { from, at, session, .. } = envelope;
-        if !cx.config.background {
-            return self.say(from, Some(session), at, (None, answer), cx);
-        }
-        let Some(peer) = self.peers.get_mut(&from) else { return };
-        let ask = *peer.question.get_or_insert_with(|| next_question(&mut self.questions));
-        self.say(from, Some(session), at, (Some(ask), answer), cx);
-    }
-
-    /// S6.
-    fn may_be_prompted(&mut self, by: NodeId, cx: &mut Cx<'_, P>) -> bool {
-        let Some(peer) = self.peers.get_mut(&by) else { return false };
-        if !cx.config.background {
-            return true;
-        }
-        if peer.prompts == 0 {
-            cx.out.set_timer(Timer::Prompt(by), PROMPT);
-        }
-        peer.may_be_prompted()
     }
 
     /// S9: whether a process of this member that has been met with incarnation `seen` in another session makes this one
@@ -760,10 +602,4 @@ impl<P: Protocol> Session<P> {
         }
         cx.inform(Notice::Replaced { seen, by });
     }
-}
-
-/// A question that this session has not asked before.
-fn next_question(questions: &mut u64) -> Challenge {
-    *questions += 1;
-    Challenge(NonZeroU64::new(*questions).unwrap_or(NonZeroU64::MAX))
 }

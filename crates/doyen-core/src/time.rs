@@ -76,7 +76,7 @@ impl fmt::Display for Span {
 impl FromStr for Span {
     type Err = String;
 
-    /// Reads `1.5ms`, `20us`, `3s`, `0`. A number without a unit, a negative one or one beyond a hundred and forty years
+    /// Reads `1.5ms`, `20us`, `3s`, `5m`, `1h`, `0`. A number without a unit, a negative one or one beyond a hundred and forty years
     /// is rejected.
     fn from_str(text: &str) -> Result<Self, String> {
         let text = text.trim();
@@ -87,6 +87,8 @@ impl FromStr for Span {
             "us" | "µs" => 1e3,
             "ms" => 1e6,
             "s" => 1e9,
+            "m" => 60e9,
+            "h" => 3600e9,
             "" if number.bytes().all(|b| b == b'0') && !number.is_empty() => 1.0,
             "" if number.parse::<f64>().is_ok() => {
                 return Err(format!(
@@ -95,7 +97,7 @@ impl FromStr for Span {
             }
             _ => {
                 return Err(format!(
-                    "`{text}` is not a length of time; write for example 1ms, 1.5ms, 20us or 3s"
+                    "`{text}` is not a length of time; write for example 1ms, 20us, 3s, 5m or 1h"
                 ));
             }
         };
@@ -179,9 +181,11 @@ mod tests {
     #[test]
     fn spans_are_read_with_their_unit() {
         assert_eq!("1.5ms".parse(), Ok(Span::from_micros(1_500)));
+        assert_eq!("5m".parse(), Ok(Span::from_millis(300_000)));
+        assert_eq!("1.5h".parse(), Ok(Span::from_millis(5_400_000)));
         assert_eq!("0".parse(), Ok(Span::ZERO));
         assert_eq!("3s".parse(), Ok(Span::from_millis(3_000)));
-        for bad in ["", "5", "-1ms", "1m", "1.2.3ms", "ms", "1e300s", "99999999999999999999s"] {
+        for bad in ["", "5", "-1ms", "1min", "1.2.3ms", "ms", "1e300s", "99999999999999999999s"] {
             assert!(bad.parse::<Span>().is_err(), "{bad}");
         }
         let problem = "5".parse::<Span>().unwrap_err();

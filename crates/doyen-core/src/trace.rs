@@ -42,6 +42,9 @@ pub enum EventKind {
         arrives: Option<Time>,
         /// When its duplicate arrives, if the network made one.
         again: Option<Time>,
+        /// What the scenario did to this single message.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        changed: Option<Changed>,
     },
     /// A message was handled by a live member, or passed on by the control part of a crashed one.
     Received { id: u32, from: NodeId, to: NodeId, kind: String, rules: Vec<String> },
@@ -49,6 +52,8 @@ pub enum EventKind {
     Missed { id: u32, from: NodeId, to: NodeId, kind: String },
     /// A timer was armed. `background`: it belongs to work that never ends, such as a heartbeat.
     Armed { member: NodeId, timer: String, background: bool, due: Time },
+    /// An armed timer was disarmed. Nothing tells so where it is armed again, or where its member crashes.
+    Disarmed { member: NodeId, timer: String },
     /// A timer fired.
     Fired { member: NodeId, timer: String, background: bool, rules: Vec<String> },
     /// A member was asked to start an election.
@@ -62,7 +67,13 @@ pub enum EventKind {
     /// A remark of a member: why the leadership changed, why it rejects a command.
     Noted { member: NodeId, note: String },
     /// The deadline of a member's lease changed; empty if it no longer holds a lease.
-    Leased { member: NodeId, until: Option<Time> },
+    Leased {
+        member: NodeId,
+        until: Option<Time>,
+        /// It is the lease of an old process of the member, beside the present one.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        old: bool,
+    },
     /// A member's failure detector considers a peer down.
     Suspected { member: NodeId, peer: NodeId },
     /// A member's failure detector considers a peer up again.
@@ -90,6 +101,18 @@ pub enum EventKind {
     Healed,
 }
 
+/// What a scenario did to a single message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Changed {
+    /// It was lost.
+    Dropped,
+    /// It arrives later.
+    Delayed,
+    /// It arrives twice.
+    Doubled,
+}
+
 impl EventKind {
     /// The member that the event is about, or the first one; `None` if it concerns all.
     pub fn member(&self) -> Option<NodeId> {
@@ -98,6 +121,7 @@ impl EventKind {
             | Self::Received { to: member, .. }
             | Self::Missed { to: member, .. }
             | Self::Armed { member, .. }
+            | Self::Disarmed { member, .. }
             | Self::Fired { member, .. }
             | Self::Campaign { member, .. }
             | Self::Commanded { member, .. }
@@ -116,6 +140,37 @@ impl EventKind {
             | Self::Mended { from: member, .. } => Some(member),
             Self::Partitioned { .. } | Self::Network { .. } | Self::Healed => None,
         }
+    }
+
+    /// The rules that fired.
+    pub fn rules(&self) -> &[String] {
+        match self {
+            Self::Received { rules, .. }
+            | Self::Fired { rules, .. }
+            | Self::Campaign { rules, .. }
+            | Self::Commanded { rules, .. }
+            | Self::Retired { rules, .. }
+            | Self::Released { rules, .. }
+            | Self::Restarted { rules, .. } => rules,
+            _ => &[],
+        }
+    }
+
+    /// The same as if no rule had fired, or as if none had been recorded.
+    #[must_use]
+    pub fn without_rules(&self) -> Self {
+        let mut plain = self.clone();
+        if let Self::Received { rules, .. }
+        | Self::Fired { rules, .. }
+        | Self::Campaign { rules, .. }
+        | Self::Commanded { rules, .. }
+        | Self::Retired { rules, .. }
+        | Self::Released { rules, .. }
+        | Self::Restarted { rules, .. } = &mut plain
+        {
+            rules.clear();
+        }
+        plain
     }
 
     /// The event for a notice of a member, if the notice is recorded.

@@ -274,7 +274,9 @@ struct Watcher {
 impl Observer for Watcher {
     fn observe(&mut self, record: &TraceEvent) {
         let (member, leads) = match record.kind {
-            EventKind::Leased { member, until } if self.leased => (member, until.is_some()),
+            EventKind::Leased { member, until, old: false } if self.leased => {
+                (member, until.is_some())
+            }
             EventKind::View { member, role, .. } if !self.leased => (member, role.leads()),
             EventKind::Crashed { member, .. } => (member, false),
             _ => return,

@@ -36,7 +36,8 @@ pub fn differences(case: &Case, outcome: &Outcome, formula: Option<&Formula>) ->
         let mut must = must.clone();
         must.sort_unstable();
         let down: Vec<u32> = down.collect();
-        found.compare("down", Some(must.as_slice()), down.as_slice());
+        let [must, down] = [must, down].map(|ids| listed(&ids));
+        found.compare("down", Some(must.as_str()), down.as_str());
     }
     found.compare("quiet", expect.quiet, outcome.ended == Ended::Quiet);
     let matches = formula.is_some_and(|formula| formula.value == messages.total);
@@ -45,10 +46,15 @@ pub fn differences(case: &Case, outcome: &Outcome, formula: Option<&Formula>) ->
     found.0
 }
 
+fn listed(ids: &[u32]) -> String {
+    let ids: Vec<String> = ids.iter().map(u32::to_string).collect();
+    if ids.is_empty() { "none".to_owned() } else { ids.join(", ") }
+}
+
 struct Differences(Vec<String>);
 
 impl Differences {
-    fn compare<T: Copy + PartialEq + std::fmt::Debug>(
+    fn compare<T: Copy + PartialEq + std::fmt::Display>(
         &mut self,
         what: &str,
         must: Option<T>,
@@ -57,7 +63,7 @@ impl Differences {
         if let Some(must) = must
             && must != is
         {
-            self.0.push(format!("{what}: expected {must:?}, got {is:?}"));
+            self.0.push(format!("{what}: expected {must}, got {is}"));
         }
     }
 

@@ -23,20 +23,29 @@
 //! | ring-all-ids | n²+n | n²+mn |
 //! | chang-roberts | d+2n | each to the first member higher than all it has met, and 2n |
 
+mod why_not;
+
 use doyen_core::config::{Announce, Mode, Variant};
 use doyen_core::members::NodeId;
 use doyen_core::registry::Algorithm;
 use serde::Serialize;
 
 use crate::expression::{Variables, evaluate};
+use crate::typeset;
 use doyen_sim::network::DelayModel;
 use doyen_sim::scenario::{Case, Convention};
+
+pub use why_not::{undisturbed, why_not};
 
 /// What theory says about the messages of a run.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Formula {
     /// The formula as its source prints it, after the name of the source.
     pub name: String,
+    /// The formula alone, as a book prints it: `(N − r)² + N − 1`.
+    pub printed: String,
+    /// The same with the numbers of the case: `(8 − 5)² + 8 − 1`.
+    pub filled: String,
     /// How many messages it gives, those to dead members included.
     pub value: u64,
     /// Where it stands.
@@ -75,17 +84,7 @@ struct Group<'a> {
 impl<'a> Group<'a> {
     /// The group of a calm case.
     fn of(case: &'a Case) -> Option<Self> {
-        let network = &case.network;
-        let started = case.initiators.iter().next()?.1;
-        let calm = network.loss == 0.0
-            && network.duplication == 0.0
-            && network.links.is_empty()
-            && case.faults.is_empty()
-            && case.chaos.is_none()
-            && case.leader.is_none()
-            && case.detector.is_none()
-            && case.initiators.iter().all(|(_, at)| at == started);
-        if !calm {
+        if why_not::disturbance(case).is_some() {
             return None;
         }
         let members = case.members();
@@ -264,7 +263,14 @@ impl Form {
         let value = evaluate(self.expression, variables).ok()?;
         let dead = if to_dead > 0 { ", and those to the dead" } else { "" };
         let name = format!("{}: {}{dead}", self.label, self.expression);
-        Some(Formula { name, value: value as u64 + to_dead, source: self.source })
+        let [mut printed, mut filled] =
+            [None, Some(variables)].map(|it| typeset::typeset(self.expression, it));
+        if to_dead > 0 {
+            printed.push_str(" + those to members that are down");
+            filled.push_str(&format!(" + {to_dead}"));
+        }
+        let value = value as u64 + to_dead;
+        Some(Formula { name, printed, filled, value, source: self.source })
     }
 }
 
@@ -541,7 +547,8 @@ fn started_by_rank(case: &Case) -> Vec<bool> {
 /// A member that is alone sends nothing but probes in vain.
 fn alone(probes: u64, source: &'static str) -> Formula {
     let name = if probes == 0 { "alone: no messages" } else { "alone: probes of the dead" };
-    Formula { name: name.to_owned(), value: probes, source }
+    let [name, printed, filled] = [name.to_owned(), name.to_owned(), probes.to_string()];
+    Formula { name, printed, filled, value: probes, source }
 }
 
 #[cfg(test)]

@@ -16,3 +16,4 @@ pub mod report;
 pub mod row;
 pub mod summary;
 pub mod sweep;
+mod typeset;

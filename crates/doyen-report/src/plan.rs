@@ -54,8 +54,9 @@ use doyen_core::registry::Algorithm;
 use serde::Deserialize;
 use toml::{Table, Value};
 
+use doyen_sim::document;
 use doyen_sim::random::splitmix;
-use doyen_sim::scenario::{Case, Scenario, ScenarioError, line_of, toml_error};
+use doyen_sim::scenario::{Case, Scenario, ScenarioError, line_of};
 
 use axis::Axis;
 pub use chart::Report;
@@ -157,8 +158,7 @@ impl Plan {
     /// Reads a plan from TOML. `name` is what errors call the text; they name the line as well. Every combination is
     /// checked: a plan that is read can be run.
     pub fn from_toml(name: &str, text: &str, limits: &Limits) -> std::result::Result<Self, String> {
-        let written: Written =
-            toml::from_str(text).map_err(|error| toml_error(name, text, &error))?;
+        let written: Written = document::read(name, text)?;
         written.resolve(limits).map_err(|error| match line_of(text, &error.key) {
             Some(line) => format!("{name}:{line}: {error}"),
             None => format!("{name}: {error}"),
@@ -309,7 +309,7 @@ impl Written {
         if let Some(unknown) = entry.into_keys().next() {
             let mut known = vec!["name", "algorithms", "modes", "seeds"];
             known.extend(draft::KEYS);
-            let problem = format!("cannot be swept; use one of {}", known.join(", "));
+            let problem = format!("cannot be swept; {}", document::suggestion(&unknown, &known));
             return Err(ScenarioError::new(unknown, problem));
         }
         self.check_fault_names(&axes)?;

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use doyen_core::time::Span;
+use doyen_sim::{document, words};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -122,15 +123,8 @@ pub(crate) fn grouped(value: f64) -> String {
     if rounded.fract() != 0.0 || rounded.abs() >= 1e15 {
         return format!("{rounded}");
     }
-    let digits = format!("{:.0}", rounded.abs());
-    let mut text = String::from(if rounded < 0.0 { "−" } else { "" });
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    let sign = if rounded < 0.0 { "−" } else { "" };
+    format!("{sign}{}", words::grouped(rounded.abs() as u64))
 }
 
 /// Something about a run that a chart can show.
@@ -149,7 +143,7 @@ impl Field {
     pub fn named(name: &str) -> Result<&'static Self, String> {
         FIELDS.iter().find(|field| field.name == name).ok_or_else(|| {
             let names: Vec<&str> = FIELDS.iter().map(|field| field.name).collect();
-            format!("a run has no `{name}`; use one of {}", names.join(", "))
+            format!("a run has no `{name}`; {}", document::suggestion(name, &names))
         })
     }
 

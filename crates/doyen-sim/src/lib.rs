@@ -21,9 +21,11 @@
 
 #![forbid(unsafe_code)]
 
+pub mod document;
 pub mod fault;
 pub mod hash;
 pub mod initiators;
+pub mod message;
 pub mod metrics;
 pub mod monitor;
 pub mod network;
@@ -35,4 +37,5 @@ pub mod scenario;
 pub mod text;
 pub mod time;
 pub mod trace;
+pub mod words;
 pub mod world;

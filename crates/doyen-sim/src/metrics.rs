@@ -8,6 +8,7 @@ use doyen_core::time::Span;
 use serde::{Serialize, Serializer};
 use std::borrow::Cow;
 
+use crate::message::MessageName;
 use crate::time::Time;
 
 /// What a run came to: the one form for `--json`, the rows of sweeps and summaries. Times are virtual nanoseconds.
@@ -44,6 +45,9 @@ pub struct Outcome {
     pub events: u64,
     /// How many old processes of members run at the end, beside the present ones.
     pub old_processes: u32,
+    /// The messages that the scenario changes, but that no member sent.
+    #[serde(skip)]
+    pub never_sent: Vec<MessageName>,
     /// A fingerprint of what happened, in order: when who received, missed or forwarded a message of which kind from
     /// whom, when whose timer fired and which, every crash and restart, and every view that changed.
     #[serde(serialize_with = "as_hex")]
@@ -108,6 +112,12 @@ pub enum Ended {
     /// Too many messages were sent.
     #[serde(rename = "message limit")]
     MessageLimit,
+    /// Too much happened.
+    #[serde(rename = "event limit")]
+    EventLimit,
+    /// Whoever watched it stopped it.
+    #[serde(rename = "interrupt")]
+    Interrupt,
 }
 
 impl fmt::Display for Ended {
@@ -320,6 +330,7 @@ impl Recorder {
             by_member,
             views,
             old_processes: 0,
+            never_sent: Vec::new(),
         }
     }
 }

@@ -8,6 +8,7 @@ use doyen_core::members::NodeId;
 use doyen_core::time::Span;
 
 use crate::hash::FastMap;
+use crate::message::Change;
 use crate::random::Random;
 use crate::time::Time;
 
@@ -254,13 +255,17 @@ impl Network {
         self.in_order(from, to, last, at)
     }
 
-    /// Decides what becomes of a message that is sent now. `last` is the link that its sender used last.
+    /// Decides what becomes of a message that is sent now. `last` is the link that its sender used last. A `change` draws
+    /// nothing: what happens to other messages does not depend on it, but for those that wait behind this one on a link
+    /// that keeps the order.
+    #[expect(clippy::too_many_arguments, reason = "borrows parts of a world that it is a part of")]
     pub fn send(
         &mut self,
         now: Time,
         from: u32,
         to: u32,
         kind: usize,
+        change: Option<Change>,
         last: &mut LastLink,
         random: &mut Random,
     ) -> Fate {
@@ -278,13 +283,18 @@ impl Network {
         if loss > 0.0 && random.happens(loss) {
             return Fate::Lost;
         }
-        let at = now + Span::from_nanos(delay.draw(random));
-        let at = self.in_order(from, to, last, at);
+        let takes = Span::from_nanos(delay.draw(random));
         let doubled = self.model.duplication > 0.0 && random.happens(self.model.duplication);
-        let again = doubled.then(|| {
-            let at = now + Span::from_nanos(delay.draw(random));
-            self.in_order(from, to, last, at)
-        });
+        let mut again = doubled.then(|| now + Span::from_nanos(delay.draw(random)));
+        let mut at = now + takes;
+        match change {
+            None => {}
+            Some(Change::Drop) => return Fate::Lost,
+            Some(Change::Delay(by)) => at = at + by,
+            Some(Change::Double(after)) => again = Some(at + after.unwrap_or(takes)),
+        }
+        let at = self.in_order(from, to, last, at);
+        let again = again.map(|again| self.in_order(from, to, last, again));
         Fate::Arrives { at, again }
     }
 
@@ -417,7 +427,7 @@ mod tests {
         let mut arrivals = [Vec::new(), Vec::new(), Vec::new()];
         for now in 0..200 {
             let to = random.between(0, 2) as u32;
-            let fate = network.send(Time(now), 3, to, 0, &mut last, &mut random);
+            let fate = network.send(Time(now), 3, to, 0, None, &mut last, &mut random);
             arrivals[to as usize].push(arrival(fate));
         }
         for arrivals in arrivals {
@@ -434,7 +444,7 @@ mod tests {
         assert!(network.is_cut(0, 2) && network.is_cut(2, 1) && !network.is_cut(1, 0));
         network.heal();
         let (mut last, mut random) = (LastLink::default(), Random::new(1));
-        assert_eq!(arrival(network.send(Time(5), 0, 1, 0, &mut last, &mut random)), 6);
+        assert_eq!(arrival(network.send(Time(5), 0, 1, 0, None, &mut last, &mut random)), 6);
     }
 
     #[test]
@@ -458,7 +468,7 @@ mod tests {
         let model = NetworkModel { links: vec![slow, lossy], ..NetworkModel::fixed(1) };
         let mut network = Network::new(model);
         let (mut last, mut random) = (LastLink::default(), Random::new(1));
-        let mut send = |to, kind| network.send(Time(0), 2, to, kind, &mut last, &mut random);
+        let mut send = |to, kind| network.send(Time(0), 2, to, kind, None, &mut last, &mut random);
         assert_eq!(arrival(send(1, 1)), 9);
         assert_eq!(send(1, 0), Fate::Lost);
         assert_eq!(arrival(send(0, 0)), 1);
@@ -477,7 +487,7 @@ mod tests {
         assert!(!network.is_plain());
         let (mut last, mut random) = (LastLink::default(), Random::new(1));
         let mut send = |network: &mut Network, to| {
-            arrival(network.send(Time(0), 2, to, 0, &mut last, &mut random))
+            arrival(network.send(Time(0), 2, to, 0, None, &mut last, &mut random))
         };
         assert_eq!((send(&mut network, 1), send(&mut network, 0)), (9, 5));
         network.heal();

@@ -8,9 +8,9 @@
 //! whole; a picture of more than [`MAX_MEMBERS`] members or [`MAX_MESSAGES`] messages helps nobody and is refused.
 
 pub mod columns;
-mod describe;
+pub mod describe;
 pub mod mermaid;
-mod model;
+pub mod model;
 pub mod svg;
 
 use std::fmt;
@@ -152,6 +152,7 @@ mod tests {
         let members = members.with_ring(ids(&[17, 24, 3, 33])).unwrap();
         let mut info = RunInfo {
             title: String::new(),
+            subtitle: None,
             members,
             clockwise: true,
             leader: None,
@@ -178,6 +179,7 @@ mod tests {
             class: Class::Election,
             arrives: None,
             again: None,
+            changed: None,
         };
         let event = TraceEvent { at: Time::ZERO, kind };
         for _ in 0..MAX_MESSAGES {

@@ -3,35 +3,30 @@
 use doyen_core::config::{Config, Timing};
 use doyen_core::dispatch;
 use doyen_core::layers::Layers;
-use doyen_core::members::NodeId;
+use doyen_core::members::{Incarnation, NodeId};
 use doyen_core::node::{Node, NodeConfig};
-use doyen_core::protocol::Protocol;
+use doyen_core::protocol::{Boot, Effects, Origin, Protocol, View};
 use doyen_core::registry::{AnyConfig, AnyProtocol};
 use doyen_core::session::{Session, SessionConfig};
 use doyen_core::time::Span;
 
 use crate::fault::{self, PaceOverride};
 use crate::metrics::Outcome;
-use crate::monitor::Monitor;
 use crate::scenario::Case;
 use crate::time::Time;
 use crate::trace::Observer;
-use crate::world::{Setup, Snapshot, World};
+use crate::world::{Setup, Snapshot, Watchers, World};
 
 /// Runs `case` to its end. `observer` is shown everything that happens.
 pub fn run(case: &Case, observer: Option<&mut dyn Observer>) -> Outcome {
-    monitored(case, observer, None)
+    watched(case, Watchers { observer, ..Watchers::default() })
 }
 
-/// The same under the eyes of `monitor`, which judges the run while it happens.
+/// The same under the eyes of others too: one who judges the run while it happens, one who may stop it.
 ///
 /// Bare members are what the literature counts, by the million; a world is compiled for each algorithm. With layers
-/// beneath them a call more makes no difference.
-pub fn monitored<'o>(
-    case: &Case,
-    observer: Option<&'o mut dyn Observer>,
-    monitor: Option<&'o mut (dyn Monitor + 'o)>,
-) -> Outcome {
+/// beneath them a call more makes no difference, and in a browser size counts for more than speed.
+pub fn watched(case: &Case, watchers: Watchers<'_>) -> Outcome {
     if case.sessions {
         let config = session_config(case);
         let with_pace = |config: &SessionConfig<NodeConfig<AnyConfig>>, id, pace: PaceOverride| {
@@ -40,9 +35,7 @@ pub fn monitored<'o>(
             quorum.paces.insert(id, pace.over(quorum.pace));
             config
         };
-        return observe_as::<Session<Node<AnyProtocol>>>(
-            case, &config, with_pace, observer, monitor,
-        );
+        return observe_as::<Session<Node<AnyProtocol>>>(case, &config, with_pace, watchers);
     }
     if case.is_layered() {
         let config = node_config(case);
@@ -52,23 +45,37 @@ pub fn monitored<'o>(
             quorum.paces.insert(id, pace.over(quorum.pace));
             config
         };
-        return observe_as::<Node<AnyProtocol>>(case, &config, with_pace, observer, monitor);
+        return observe_as::<Node<AnyProtocol>>(case, &config, with_pace, watchers);
     }
+    #[cfg(target_arch = "wasm32")]
+    return in_one_world(case, watchers);
+    #[cfg(not(target_arch = "wasm32"))]
     dispatch!(case.algorithm, P => {
-        observe_as::<P>(case, &case.config, with_pace, observer, monitor)
+        observe_as::<P>(case, &case.config, with_pace, watchers)
     })
 }
 
-fn observe_as<'o, P: Protocol>(
+/// Runs bare members in the one world for all algorithms. Everything is the same but the outcome's digest, which knows
+/// timers by their hash.
+#[cfg(any(target_arch = "wasm32", test))]
+fn in_one_world(case: &Case, watchers: Watchers<'_>) -> Outcome {
+    let at_pace = |config: &AnyConfig, id, pace: PaceOverride| {
+        let mut config = config.clone();
+        config.inner = with_pace(&config.inner, id, pace);
+        config
+    };
+    observe_as::<AnyProtocol>(case, &any_config(case), at_pace, watchers)
+}
+
+fn observe_as<P: Protocol>(
     case: &Case,
     config: &P::Config,
     with_pace: fn(&P::Config, NodeId, PaceOverride) -> P::Config,
-    observer: Option<&'o mut dyn Observer>,
-    monitor: Option<&'o mut (dyn Monitor + 'o)>,
+    watchers: Watchers<'_>,
 ) -> Outcome {
     let mut setup = setup::<P>(case, config);
     setup.with_pace = Some(with_pace);
-    World::<P>::judged(&setup, observer, monitor).run()
+    World::<P>::new(&setup, watchers).run()
 }
 
 /// The configuration of a member that comes up with another pace.
@@ -78,10 +85,22 @@ fn with_pace(config: &Config, id: NodeId, pace: PaceOverride) -> Config {
     changed
 }
 
+/// What each member believes when all start together, by position.
+pub fn first_views(case: &Case) -> Vec<View> {
+    let origin = Origin::Founding { leader: case.leader };
+    dispatch!(case.algorithm, P => {
+        let start = |id| {
+            let boot = Boot::new(Incarnation(1), None, origin);
+            P::start(id, &case.config, boot, &mut Effects::unexplained()).view()
+        };
+        case.members().iter().map(start).collect()
+    })
+}
+
 /// What `case` has come to at a moment, as members with `config`.
 pub fn freeze<P: Protocol>(case: &Case, config: &P::Config, at: Time) -> Snapshot<P> {
     let setup = setup::<P>(case, config);
-    World::<P>::new(&setup, None).freeze(at)
+    World::<P>::new(&setup, Watchers::default()).freeze(at)
 }
 
 /// What runs, and how it is configured.
@@ -130,10 +149,12 @@ fn setup<'c, P: Protocol>(case: &'c Case, config: &'c P::Config) -> Setup<'c, P:
         leader: case.leader,
         initiators: &case.initiators,
         faults: &case.faults,
+        changes: &case.changes,
         chaos: case.chaos.as_ref(),
         seed: case.seed,
         until: case.until,
         message_limit: case.message_limit,
+        event_limit: case.event_limit,
         settle: settle(case),
         retire: case.retire,
         rules: case.config.quorum.rules,
@@ -142,7 +163,8 @@ fn setup<'c, P: Protocol>(case: &'c Case, config: &'c P::Config) -> Setup<'c, P:
 
 /// How long background work must go on alone before a run counts as quiet: until then it may set something going. Leaders are
 /// missed, the detector judges twice, the link gives up what it still keeps and preferences run out, all by the slowest
-/// clock; and what a link override has delayed arrives, be it the heartbeat of a leader that is dead.
+/// clock; and what a link override or a change of a message has delayed arrives, be it the heartbeat of a leader that is
+/// dead.
 fn settle(case: &Case) -> Span {
     let timing = &case.config.timing;
     let layers = node_config(case);
@@ -156,5 +178,55 @@ fn settle(case: &Case) -> Span {
     let preference = fault::longest_preference(&case.faults);
     let settle = timing.heartbeat * 3 + timing.reply() * 2 + detector + link + silence + preference;
     let settle = fault::stretched(settle, fault::slowest_clock(&case.faults));
-    settle + fault::longest_delay(&case.faults)
+    settle + fault::longest_delay(&case.faults) + case.longest_change()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::Ended;
+    use crate::scenario::Scenario;
+    use crate::trace::TraceEvent;
+    use doyen_core::registry::Algorithm;
+
+    #[test]
+    fn one_world_for_all_algorithms_gives_the_same_runs() {
+        // A quorum never runs bare.
+        for algorithm in Algorithm::OF_SOURCES {
+            for rest in ["", "loss = 0.1\nduplicate = 0.1", "[[fault]]\nat = \"3ms\"\ncrash = 5"] {
+                let text = format!(
+                    "algorithm = \"{algorithm}\"\nmembers = 5\nuntil = \"100ms\"\n\
+                     delay = \"uniform:0.5ms..1ms\"\n{rest}"
+                );
+                let case = Scenario::from_toml("test", &text).unwrap();
+                if case.is_layered() {
+                    continue; // everywhere in one world
+                }
+                let [mut ours, mut theirs]: [Vec<TraceEvent>; 2] = Default::default();
+                let one = in_one_world(
+                    &case,
+                    Watchers { observer: Some(&mut ours), ..Default::default() },
+                );
+                let other = run(&case, Some(&mut theirs));
+                assert!(ours == theirs, "{text}");
+                assert_eq!(Outcome { digest: 0, ..one }, Outcome { digest: 0, ..other }, "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn whoever_watches_stops_a_run_that_goes_on_for_long() {
+        let text = "algorithm = \"bully\"\nmembers = 600\ninitiators = \"all\"";
+        let case = Scenario::from_toml("test", text).unwrap();
+        let mut reports = Vec::new();
+        let mut progress = |events| {
+            reports.push(events);
+            reports.len() < 3
+        };
+        let watchers = Watchers { progress: Some(&mut progress), ..Watchers::default() };
+        let outcome = watched(&case, watchers);
+        assert_eq!(outcome.ended, Ended::Interrupt);
+        assert_eq!(reports.len(), 3, "nothing is asked after the stop");
+        assert_eq!(reports.last(), Some(&outcome.events));
+    }
 }

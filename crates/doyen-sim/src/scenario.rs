@@ -4,6 +4,7 @@
 //! [`Case`] of it, in which every name is a member, every default is filled in and nothing contradicts anything. The
 //! command line fills in the same struct from its flags, so there is one set of rules and one set of errors.
 
+mod changes;
 mod faults;
 mod parse;
 mod quorum;
@@ -18,7 +19,9 @@ use doyen_core::registry::Algorithm;
 use doyen_core::time::Span;
 use serde::{Deserialize, Serialize};
 
+use crate::document;
 use crate::fault::{Chaos, Fault, LinkOverride};
+use crate::message::{Late, MessageName, Twice};
 use crate::network::DelayModel;
 use crate::text::{self, Share};
 
@@ -29,6 +32,9 @@ pub use resolve::{Case, Convention};
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Scenario {
+    /// Its title, at most a line: a heading for people.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub title: String,
     /// What it shows and where it comes from, for people.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub about: String,
@@ -106,6 +112,15 @@ pub struct Scenario {
     /// Whether processes of a member are told apart by sessions, as real nodes do it; what only sessions bear implies it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub sessions: bool,
+    /// Single messages that are lost.
+    #[serde(with = "text::list", skip_serializing_if = "Vec::is_empty")]
+    pub drop: Vec<MessageName>,
+    /// Single messages that arrive later.
+    #[serde(with = "text::list", skip_serializing_if = "Vec::is_empty")]
+    pub late: Vec<Late>,
+    /// Single messages that arrive twice.
+    #[serde(with = "text::list", skip_serializing_if = "Vec::is_empty")]
+    pub twice: Vec<Twice>,
     /// What a quorum's members are set to.
     pub quorum: Option<QuorumOptions>,
     /// Exceptions for some links or kinds of messages: the first that fits decides.
@@ -322,6 +337,21 @@ impl fmt::Display for ScenarioError {
 impl std::error::Error for ScenarioError {}
 
 impl ScenarioError {
+    /// The flag of `doyen sim` that sets the key at fault.
+    pub fn flag(&self) -> String {
+        let key = match self.key.split_once('[') {
+            Some((_, rest)) => rest.split_once('.').map_or(rest, |(_, key)| key),
+            None => self.key.as_str(),
+        };
+        let flag = match key {
+            "for" => "pause",
+            "rate" | "skew" => "clock",
+            key if key.starts_with("chaos.") => "chaos",
+            key => key,
+        };
+        flag.replace('_', "-")
+    }
+
     /// The error as one of the file called `name` with this `text`: with the line, if the key stands in it.
     pub fn in_file(&self, name: &str, text: &str) -> String {
         match line_of(text, &self.key) {
@@ -332,27 +362,36 @@ impl ScenarioError {
 }
 
 impl Scenario {
+    /// Removes everything that goes wrong; returns whether anything did.
+    pub fn drop_faults(&mut self) -> bool {
+        let calm = Self {
+            link: Vec::new(),
+            fault: Vec::new(),
+            chaos: None,
+            drop: Vec::new(),
+            late: Vec::new(),
+            twice: Vec::new(),
+            ..self.clone()
+        };
+        let had_faults = calm != *self;
+        *self = calm;
+        had_faults
+    }
+
     /// Reads a scenario from TOML as it is written. `name` is what errors call the text; they name the line as well.
     pub fn parse(name: &str, text: &str) -> Result<Self, String> {
-        toml::from_str(text).map_err(|error| toml_error(name, text, &error))
+        let is_plan = text.lines().any(|line| line.trim() == "[[sweep]]");
+        document::read(name, text).map_err(|mistakes| match is_plan {
+            true => format!(
+                "{name}: this is a plan, not a scenario; `doyen compare --plan {name}` runs it"
+            ),
+            false => mistakes,
+        })
     }
 
     /// Reads a scenario from TOML and checks it.
     pub fn from_toml(name: &str, text: &str) -> Result<Case, String> {
         Self::parse(name, text)?.resolve().map_err(|error| error.in_file(name, text))
-    }
-}
-
-/// `file:line: message`, on one line.
-pub fn toml_error(name: &str, text: &str, error: &toml::de::Error) -> String {
-    let before = error.span().map_or("", |span| &text[..span.start.min(text.len())]);
-    let line = before.matches('\n').count() + 1;
-    let message = error.message().replace('\n', " ");
-    match text.lines().nth(line - 1).map(str::trim).filter(|source| !source.is_empty()) {
-        Some(source) if error.span().is_some() => {
-            format!("{name}:{line}: {message}, in `{source}`")
-        }
-        _ => format!("{name}:{line}: {message}"),
     }
 }
 

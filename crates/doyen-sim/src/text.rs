@@ -43,6 +43,25 @@ pub(crate) mod required {
     }
 }
 
+/// For `#[serde(with = "text::list")]`: the same for a list.
+pub(crate) mod list {
+    use super::*;
+
+    pub(crate) fn serialize<T: Display, S: Serializer>(
+        values: &[T],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(values.iter().map(T::to_string))
+    }
+
+    pub(crate) fn deserialize<'de, T: FromStr<Err = String>, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<T>, D::Error> {
+        let texts = Vec::<String>::deserialize(deserializer)?;
+        texts.iter().map(|text| text.parse().map_err(D::Error::custom)).collect()
+    }
+}
+
 /// A share of something, from 0 to 1: `5%` or `0.05`.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(try_from = "Value", into = "f64")]

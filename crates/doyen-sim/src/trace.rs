@@ -1,7 +1,7 @@
 //! A run as a file: one JSON object a line, the first of which says what was run.
 //!
 //! ```json
-//! {"doyen":"trace","version":2,"algorithm":"bully","mode":"textbook","convention":"live","members":"0..7",…}
+//! {"doyen":"trace","version":3,"algorithm":"bully","mode":"textbook","convention":"live","members":"0..7",…}
 //! {"at":0,"event":"campaign","member":4,"rules":["R1"]}
 //! {"at":0,"event":"sent","id":1,"from":4,"to":5,"kind":"ELECTION","text":"ELECTION",…}
 //! ```
@@ -25,8 +25,10 @@ use crate::time::Time;
 /// Who takes part in a run, and what else a view must know that no event says.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RunInfo {
-    /// What a picture is headed with.
+    /// What a picture is headed with: the title of the scenario, or what was run.
     pub title: String,
+    /// A line below it: what was run, if the title does not say it.
+    pub subtitle: Option<String>,
     /// Who takes part.
     pub members: Members,
     /// Whether to show the members in the order of the ring, which turns a message on its way round into a staircase;
@@ -46,8 +48,14 @@ impl RunInfo {
         let members = case.members().clone();
         let count = members.len();
         let noun = if count == 1 { "member" } else { "members" };
+        let run = format!("{}, {}, {count} {noun}", case.algorithm, case.mode());
+        let (title, subtitle) = match case.title.as_str() {
+            "" => (run, None),
+            title => (title.to_owned(), Some(run)),
+        };
         Self {
-            title: format!("{}, {}, {count} {noun}", case.algorithm, case.mode()),
+            title,
+            subtitle,
             members,
             clockwise: case.algorithm.is_ring(),
             leader: case.leader,
@@ -57,12 +65,13 @@ impl RunInfo {
     }
 
     /// How many members there are.
-    pub(crate) fn len(&self) -> usize {
+    #[expect(clippy::len_without_is_empty, reason = "there is always a member")]
+    pub fn len(&self) -> usize {
         self.members.len()
     }
 
     /// The members in the order in which they are shown.
-    pub(crate) fn keys(&self) -> Vec<Key> {
+    pub fn keys(&self) -> Vec<Key> {
         let first = self.members.at(0);
         let others = self.members.clockwise(first).take(self.len() - 1);
         let ids: Vec<NodeId> = match self.clockwise {
@@ -73,7 +82,7 @@ impl RunInfo {
     }
 
     /// Where a member is shown. None for a stranger, which a trace edited by hand may name.
-    pub(crate) fn place(&self, id: NodeId) -> Option<usize> {
+    pub fn place(&self, id: NodeId) -> Option<usize> {
         let position = self.members.position(id)?;
         Some(match self.clockwise {
             true => self.members.ring_distance(self.members.at(0), id),
@@ -127,7 +136,7 @@ impl Observer for Observers<'_> {
 const MAGIC: &str = "trace";
 
 /// The version this program writes, and the latest it reads.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// The first line: what was run, as far as a reader of the events must know. Members, ring and the rest are
 /// written as in a scenario, so that a million members take no more room than three.
@@ -135,6 +144,9 @@ const VERSION: u32 = 2;
 pub struct Header {
     doyen: String,
     version: u32,
+    /// The title of the scenario.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub title: String,
     /// The algorithm's name.
     pub algorithm: String,
     /// `textbook`, `hardened` or a literal variant.
@@ -170,6 +182,7 @@ impl Header {
         Self {
             doyen: MAGIC.to_owned(),
             version: VERSION,
+            title: case.title.clone(),
             algorithm: case.algorithm.to_string(),
             mode: case.mode().to_string(),
             convention: case.convention.to_string(),
@@ -190,6 +203,7 @@ impl Header {
     pub fn info(&self) -> Result<RunInfo, String> {
         let wrong = |problem: String| format!("line 1: {problem}");
         let scenario = Scenario {
+            title: self.title.clone(),
             algorithm: Some(self.algorithm.parse().map_err(wrong)?),
             mode: Some(self.mode.parse().map_err(wrong)?),
             members: Some(self.members.clone()),
@@ -348,6 +362,7 @@ mod tests {
     use crate::run;
 
     const EVERYTHING: &str = r#"
+        title = "everything at once"
         algorithm = "bully"
         mode = "hardened"
         members = [1, 2, 5, 9]
@@ -400,7 +415,7 @@ mod tests {
         let header = head("8");
         assert_eq!(
             header,
-            r#"{"doyen":"trace","version":2,"algorithm":"bully","mode":"textbook","convention":"live","#
+            r#"{"doyen":"trace","version":3,"algorithm":"bully","mode":"textbook","convention":"live","#
                 .to_owned()
                 + r#""members":"1..8","ring":"ascending","transmission":1000000,"seed":1}"#
         );
@@ -423,7 +438,7 @@ mod tests {
         assert_eq!(spoilt(4, late), "line 5: time runs back from 9s to 0");
         assert!(spoilt(1, "{}").starts_with("line 1: is not the head of a trace"));
         assert!(spoilt(1, r#"{"doyen":"trace","version":9}"#).contains("version 9"));
-        let headless = r#"{"doyen":"trace","version":2}"#;
+        let headless = r#"{"doyen":"trace","version":3}"#;
         assert!(spoilt(1, headless).contains("missing field `algorithm`"));
         assert!(read(&b""[..]).unwrap_err().starts_with("line 1: is missing"));
         assert!(read(&b"\xff\n"[..]).unwrap_err().starts_with("line 1: "));

@@ -12,6 +12,7 @@
 //! Accounting is always on; it costs a few nanoseconds an event. Watching is not: without an observer no record is
 //! made.
 
+mod changes;
 mod faults;
 mod guardian;
 mod lease;
@@ -38,6 +39,7 @@ use doyen_core::time::{Delay, Span};
 use crate::fault::{Chaos, ChaosKind, Fault, PaceOverride};
 use crate::hash::{FastHasher, FastMap};
 use crate::initiators::Initiators;
+use crate::message::MessageChange;
 use crate::metrics::{Ended, MemberCount, Outcome, Recorder, Sight};
 use crate::monitor::Monitor;
 use crate::network::{Fate, Network, NetworkModel};
@@ -50,8 +52,10 @@ use lease::Lease;
 use pause::{Pause, Waiting};
 use process::Processes;
 use roster::{Roster, Seat, Status};
+use watch::REPORT_EVERY;
 
 pub use snapshot::{Flight, Frozen, Snapshot};
+pub use watch::{Progress, Watchers};
 
 /// Who resumes does so before anything else of that instant; the ranks of messages are above this.
 const RESUME_RANK: u8 = 0;
@@ -86,6 +90,8 @@ pub struct Setup<'c, C> {
     pub initiators: &'c Initiators,
     /// The fault schedule.
     pub faults: &'c [Fault],
+    /// What is done to single messages.
+    pub changes: &'c [MessageChange],
     /// What happens at random.
     pub chaos: Option<&'c Chaos>,
     /// The seed of everything random.
@@ -94,6 +100,9 @@ pub struct Setup<'c, C> {
     pub until: Time,
     /// After how many election messages it ends at the latest.
     pub message_limit: u64,
+    /// After how many events it ends at the latest, or when a quarter of so many are pending: whatever multiplies, memory
+    /// stays bounded.
+    pub event_limit: u64,
     /// How long background work must have gone on alone before the run counts as quiet.
     pub settle: Span,
     /// How long it takes to stop what runs under the lease of a retiring leader.
@@ -101,6 +110,9 @@ pub struct Setup<'c, C> {
     /// The rules that guardians keep: all of them, unless a check removes one.
     pub rules: Rules,
 }
+
+/// The share of the events of a run that may be pending at a time, inverted.
+const PENDING: u64 = 4;
 
 /// A group of members, the network between them and the time they live in.
 pub struct World<'a, 'o, P: Protocol> {
@@ -128,9 +140,11 @@ pub struct World<'a, 'o, P: Protocol> {
     survived: Vec<Survived<P::Message>>,
     /// Faults that wait for a message.
     watches: Vec<Watch>,
+    /// How many messages have still to be sent until the one that each of the setup's changes names, itself included.
+    changes_left: Vec<u32>,
     /// Faults whose count was reached in the middle of an event: they are due when its effects are done.
     due: VecDeque<usize>,
-    /// Whether an observer, a monitor or a fault wants to know of every message.
+    /// Whether an observer, a monitor, a fault or a change wants to know of every message.
     watched: bool,
     metrics: Recorder,
     messages_sent: u64,
@@ -141,6 +155,9 @@ pub struct World<'a, 'o, P: Protocol> {
     quiet_since: Option<Time>,
     observer: Option<&'o mut dyn Observer>,
     monitor: Option<&'o mut (dyn Monitor + 'o)>,
+    progress: Option<Progress<'o>>,
+    /// After how many events progress is reported next.
+    next_report: u64,
 }
 
 /// What each member is configured with.
@@ -233,16 +250,8 @@ const AT_ONCE: Span = Span::ZERO;
 
 impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
     /// A world at its beginning: everybody has started, nothing has happened.
-    pub fn new(setup: &'a Setup<'a, P::Config>, observer: Option<&'o mut dyn Observer>) -> Self {
-        Self::judged(setup, observer, None)
-    }
-
-    /// The same under the eyes of a monitor, which is told what the properties are about from the very beginning.
-    pub fn judged(
-        setup: &'a Setup<'a, P::Config>,
-        observer: Option<&'o mut dyn Observer>,
-        monitor: Option<&'o mut (dyn Monitor + 'o)>,
-    ) -> Self {
+    pub fn new(setup: &'a Setup<'a, P::Config>, watchers: Watchers<'o>) -> Self {
+        let Watchers { observer, monitor, progress } = watchers;
         let count = setup.members.len();
         let mut wishes = Vec::new();
         let members = Roster::new(setup.members, |id| {
@@ -269,8 +278,9 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             pauses: FastMap::default(),
             leases: FastMap::default(),
             survived: Vec::new(),
-            watched: observer.is_some() || monitor.is_some(),
+            watched: observer.is_some() || monitor.is_some() || !setup.changes.is_empty(),
             watches: Vec::new(),
+            changes_left: setup.changes.iter().map(|it| it.message.number).collect(),
             due: VecDeque::new(),
             metrics: Recorder::new(P::kinds(setup.config)),
             messages_sent: 0,
@@ -279,6 +289,8 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             quiet_since: None,
             observer,
             monitor,
+            next_report: if progress.is_some() { REPORT_EVERY } else { u64::MAX },
+            progress,
         };
         let mut out = world.effects();
         world.begin(wishes, &mut out);
@@ -314,12 +326,22 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             {
                 break Ended::MessageLimit;
             }
+            let pending = self.queue.len() as u64;
+            if self.metrics.events >= self.setup.event_limit
+                || pending >= self.setup.event_limit / PENDING
+            {
+                break Ended::EventLimit;
+            }
+            if self.metrics.events >= self.next_report && !self.report_progress() {
+                break Ended::Interrupt;
+            }
         };
         self.close(ended)
     }
 
     fn close(mut self, ended: Ended) -> Outcome {
         self.count_overdue_leases();
+        let never_sent = self.never_sent();
         // What was pending may be large, and so are the views of all members.
         drop(self.queue);
         let member = |member: u32| &self.members[self.processes.present(member)];
@@ -332,7 +354,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         let old = self.processes.old().filter(|&process| self.members[process].is_alive());
         let old_processes = old.count() as u32;
         let outcome = self.metrics.close(self.now, ended, by_member, views);
-        Outcome { old_processes, ..outcome }
+        Outcome { old_processes, never_sent, ..outcome }
     }
 
     /// Whether nothing is left but background work, and that has gone on alone for long enough.
@@ -616,13 +638,17 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
     ) {
         let kind = P::kind_index(self.setup.config, &delivery.message);
         let class = delivery.message.kind().class;
+        let change = self.change_of(&delivery);
         let link = &mut self.members[from].last_link;
         let fate = match is_there {
-            true => self.network.send(leaves, from, delivery.to, kind, link, &mut self.random),
+            true => {
+                let to = delivery.to;
+                self.network.send(leaves, from, to, kind, change, link, &mut self.random)
+            }
             false => Fate::Lost,
         };
         if self.observer.is_some() {
-            self.record_sending(&delivery, fate);
+            self.record_sending(&delivery, fate, change);
         }
         if self.monitor.is_some() {
             self.judge_sending(from, &delivery);
@@ -712,7 +738,7 @@ impl<P: Protocol> Host<P> for MemberHost<'_, '_, '_, P> {
     }
 
     fn cancel(&mut self, timer: P::Timer) {
-        self.world.disarm(self.position, timer);
+        self.world.cancel(self.position, timer);
     }
 
     fn announce(&mut self, view: View) {

@@ -2,35 +2,39 @@
 //!
 //! ```text
 //!   GET  /leader /follower /livez /readyz      health: 200 or 503, for load balancers
-//!   GET  /                                     {"name": LEADER} for programs, a page for browsers
+//!   GET  /                                     {"name": LEADER} for programs, a page for browsers (its files: /web/…)
 //!   GET  /v1/leader /v1/status /v1/members     what this node knows
 //!   GET  /v1/history                           the latest changes of leadership, with reasons
 //!   GET  /v1/watch                             changes as they happen (server-sent events)
 //!   POST /v1/permit                            the right to act as the leader for a time, which a transfer waits for
-//!   POST /v1/resign /v1/transfer /v1/drain …   admin commands, with the admin secret
+//!   POST /v1/resign /v1/transfer /v1/drain …   admin commands
 //!   GET  /metrics /openapi.json                for programs
 //! ```
 //!
 //! The server has a thread of its own and uses a node only through its [`Handle`], so it cannot block the loop. Every
-//! client that can reach the address may read; admin commands need the admin secret. Everything has a limit: connections,
-//! watchers, the size of a request, and times.
+//! client that can reach the address may read. Admin commands come over a Unix socket; over HTTP only where that is switched
+//! on, with the admin secret. Everything has a limit: connections, watchers, the size of a request, and times.
 //!
 //! Errors are problem details as in RFC 9457, each with a type of its own.
 
+mod accept;
+mod audit;
 mod auth;
 mod call;
 #[expect(unused_qualifications, reason = "utoipa qualifies what it repeats")]
 mod commands;
+mod connections;
 mod health;
 mod metrics;
 mod observer;
-mod page;
 mod permit;
 mod problem;
 #[expect(unused_qualifications, reason = "utoipa qualifies what it repeats")]
 mod report;
 mod server;
+mod socket;
 mod watch;
+mod watchers;
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -38,27 +42,34 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use axum::extract::DefaultBodyLimit;
+use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::{HeaderValue, Method, Uri, header};
-use axum::middleware::map_response;
-use axum::response::Response;
+use axum::middleware::{Next, from_fn_with_state, map_response};
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use axum::{Json, Router};
-use tokio::sync::{Semaphore, oneshot, watch as channel};
+use tokio::net::UnixListener;
+use tokio::sync::{oneshot, watch as channel};
 use utoipa::openapi::{InfoBuilder, OpenApi, OpenApiBuilder};
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::node::Handle;
+use crate::page;
+use audit::Audit;
 use auth::Auth;
+use connections::Connections;
 use metrics::Metrics;
 use observer::Observer;
 use problem::Kind;
+use server::Listener;
+use watchers::Watchers;
 
-pub use auth::{Admin, SECRET_FILE, SecretError};
+pub use auth::{Admin, BearerSecret, PreparedAdmin, SECRET_FILE, SecretError, only_value};
 pub use commands::{Accepted, Drain, MemberRef, Prefer, Transfer};
 pub use permit::{PermitGiven, PermitRequest, TokenGiven};
 pub use problem::Problem;
 pub use report::{LeaderReport, Name};
+pub use socket::{SOCKET_FILE, connect};
 
 /// The longest body of a request, in bytes. No command needs a tenth of it.
 const LONGEST_BODY: usize = 4096;
@@ -68,8 +79,14 @@ const LONGEST_BODY: usize = 4096;
 pub struct Limits {
     /// The number of open connections.
     pub connections: u32,
-    /// How many of them may watch.
+    /// How many of them one client may have: an address, or a network of IPv6; all of loopback is one client.
+    pub connections_per_client: u32,
+    /// How many connections there may be besides, for health paths, when none of the others is idle.
+    pub health_connections: u32,
+    /// How many connections may watch.
     pub watchers: u32,
+    /// How many of them one client may have.
+    pub watchers_per_client: u32,
     /// The time for all headers of a request, from the start of the connection or the end of the last response.
     pub header_timeout: Duration,
     /// The time for the body of a command.
@@ -80,19 +97,37 @@ pub struct Limits {
     pub command_timeout: Duration,
     /// The loop publishes a status several times a second. If it has published none for this long, it is stuck.
     pub loop_timeout: Duration,
+    /// How old a status may be for `/follower` and `/readyz` to say yes.
+    pub snapshot_timeout: Duration,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 256,
+            connections_per_client: 64,
+            health_connections: 16,
             watchers: 64,
+            watchers_per_client: 16,
             header_timeout: Duration::from_secs(15),
             body_timeout: Duration::from_secs(10),
             write_timeout: Duration::from_secs(20),
             command_timeout: Duration::from_secs(10),
             loop_timeout: Duration::from_secs(10),
+            snapshot_timeout: Duration::from_secs(1),
         }
+    }
+}
+
+impl Limits {
+    /// The limits of the admin socket. A client there could stop the node as well, so these only keep mistakes small.
+    fn of_admin_socket(self) -> Self {
+        Self { connections: 16, connections_per_client: 16, health_connections: 0, ..self }
+    }
+
+    /// How many file descriptors the connections may take.
+    pub fn files(&self) -> u32 {
+        self.connections + self.health_connections + self.of_admin_socket().connections
     }
 }
 
@@ -110,15 +145,21 @@ pub enum ServeError {
 /// A running server, in a thread of its own.
 #[derive(Debug)]
 pub struct Server {
-    address: SocketAddr,
+    address: Option<SocketAddr>,
+    auth: Arc<Auth>,
     stop: oneshot::Sender<()>,
     thread: JoinHandle<()>,
 }
 
 impl Server {
-    /// The address that it listens on.
-    pub fn address(&self) -> SocketAddr {
+    /// The address that it listens on; none if it serves the admin socket only.
+    pub fn address(&self) -> Option<SocketAddr> {
         self.address
+    }
+
+    /// Lets the admin secret be read again.
+    pub fn secret(&self) -> SecretReloader {
+        SecretReloader(Arc::clone(&self.auth))
     }
 
     /// Stops it: it accepts no new connection, ends all watches, and lets requests in progress finish.
@@ -129,37 +170,63 @@ impl Server {
     }
 }
 
-/// Serves `handle` on `listener` in a thread of its own. All errors are reported before this returns.
+/// Reads the admin secret of a running server again. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct SecretReloader(Arc<Auth>);
+
+impl SecretReloader {
+    /// Reads the file again; if that fails, the old secret stays.
+    pub fn reload(&self) -> Result<(), SecretError> {
+        self.0.reload()
+    }
+}
+
+/// Serves `handle` on `listener`, if there is one, and on the admin socket, in a thread of its own. All errors are reported
+/// before this returns.
 pub fn start(
     handle: Handle,
-    listener: TcpListener,
-    admin: &Admin,
+    listener: Option<TcpListener>,
+    admin: PreparedAdmin,
     limits: Limits,
 ) -> Result<Server, ServeError> {
-    let address = listener.local_addr()?;
-    let auth = Auth::new(admin)?;
+    let address = listener.as_ref().map(TcpListener::local_addr).transpose()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let listener = runtime.block_on(async { adopt(listener) })?;
+    let (auth, listeners) = runtime.block_on(async { open(listener, admin) })?;
     let (stop, stopped) = oneshot::channel();
+    let served = Arc::clone(&auth);
     let thread = std::thread::Builder::new().name("doyen-http".to_owned()).spawn(move || {
         // Dropping the server stops it, too.
         let shutdown = async { drop(stopped.await) };
-        runtime.block_on(run(handle, listener, auth, limits, shutdown));
+        runtime.block_on(run(handle, listeners, served, limits, shutdown));
     })?;
-    Ok(Server { address, stop, thread })
+    Ok(Server { address, auth, stop, thread })
 }
 
-/// Serves `handle` on `listener` until `shutdown`, on the caller's runtime.
+/// Serves `handle` on `listener`, if there is one, and on the admin socket until `shutdown`, on the caller's runtime.
 pub async fn serve(
     handle: Handle,
-    listener: TcpListener,
-    admin: &Admin,
+    listener: Option<TcpListener>,
+    admin: PreparedAdmin,
     limits: Limits,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ServeError> {
-    let auth = Auth::new(admin)?;
-    run(handle, adopt(listener)?, auth, limits, shutdown).await;
+    let (auth, listeners) = open(listener, admin)?;
+    run(handle, listeners, auth, limits, shutdown).await;
     Ok(())
+}
+
+/// Where a node is served.
+struct Listeners {
+    http: Option<tokio::net::TcpListener>,
+    admin: UnixListener,
+}
+
+/// The admin socket gets its name here: the node runs, so no other does with this state.
+fn open(listener: Option<TcpListener>, admin: PreparedAdmin) -> io::Result<(Arc<Auth>, Listeners)> {
+    let PreparedAdmin { socket, auth } = admin;
+    let http = listener.map(adopt).transpose()?;
+    let admin = UnixListener::from_std(socket.publish()?)?;
+    Ok((Arc::new(auth), Listeners { http, admin }))
 }
 
 /// The `OpenAPI` description of the interface.
@@ -174,11 +241,12 @@ struct App(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     handle: Handle,
-    auth: Auth,
+    auth: Arc<Auth>,
+    audit: Arc<Audit>,
     observer: Observer,
     metrics: Metrics,
     limits: Limits,
-    watchers: Arc<Semaphore>,
+    watchers: Watchers,
     /// True when the server stops.
     stopping: channel::Receiver<bool>,
 }
@@ -191,6 +259,18 @@ impl std::ops::Deref for App {
     }
 }
 
+/// Serves any router on `listener` with these limits, until `stopping` is true; requests in progress may finish.
+pub async fn listen(
+    listener: TcpListener,
+    router: Router,
+    limits: Limits,
+    stopping: channel::Receiver<bool>,
+) -> io::Result<()> {
+    let listener = Listener::Tcp(adopt(listener)?);
+    server::listen(listener, router, limits, Connections::new(limits), stopping).await;
+    Ok(())
+}
+
 fn adopt(listener: TcpListener) -> io::Result<tokio::net::TcpListener> {
     listener.set_nonblocking(true)?;
     tokio::net::TcpListener::from_std(listener)
@@ -198,32 +278,51 @@ fn adopt(listener: TcpListener) -> io::Result<tokio::net::TcpListener> {
 
 async fn run(
     handle: Handle,
-    listener: tokio::net::TcpListener,
-    auth: Auth,
+    listeners: Listeners,
+    auth: Arc<Auth>,
     limits: Limits,
     shutdown: impl Future<Output = ()>,
 ) {
     let (stop, stopping) = channel::channel(false);
     let observer = Observer::new();
     let observing = tokio::spawn(observer.clone().observe(handle.clone()));
+    let (connections, watchers) = (Connections::new(limits), Watchers::new(limits));
+    let audit = Arc::new(Audit::new());
     let app = App(Arc::new(Shared {
-        metrics: Metrics::new(&handle, &observer),
+        metrics: Metrics::new(metrics::Source {
+            handle: handle.clone(),
+            observer: observer.clone(),
+            connections: connections.clone(),
+            watchers: watchers.clone(),
+            audit: Arc::clone(&audit),
+        }),
         handle,
         auth,
+        audit,
         observer,
         limits,
-        watchers: Arc::new(Semaphore::new(limits.watchers as usize)),
+        watchers,
         stopping: stopping.clone(),
     }));
-    let serving = server::listen(&listener, router(app), limits, stopping);
-    tokio::pin!(serving);
-    tokio::select! {
-        () = &mut serving => {}
-        () = shutdown => {
-            stop.send_replace(true);
-            serving.await;
+    let router = router(app);
+    let of_socket = limits.of_admin_socket();
+    let admin = server::listen(
+        Listener::Admin(listeners.admin),
+        router.clone(),
+        of_socket,
+        Connections::new(of_socket),
+        stopping.clone(),
+    );
+    let http = async {
+        if let Some(listener) = listeners.http {
+            server::listen(Listener::Tcp(listener), router, limits, connections, stopping).await;
         }
-    }
+    };
+    let stopped = async {
+        shutdown.await;
+        stop.send_replace(true);
+    };
+    tokio::join!(admin, http, stopped);
     observing.abort();
 }
 
@@ -234,24 +333,49 @@ fn routes() -> OpenApiRouter<App> {
         .description(Some("One member of a cluster that elects a leader."))
         .build();
     OpenApiRouter::with_openapi(OpenApiBuilder::new().info(info).build())
+        .merge(open_routes())
+        .merge(admin_routes())
+}
+
+/// What every client may ask.
+fn open_routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
         .merge(health::routes())
         .merge(report::routes())
         .merge(watch::routes())
         .merge(permit::routes())
-        .merge(commands::routes())
         .merge(metrics::routes())
 }
 
+fn admin_routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().merge(commands::routes()).merge(permit::admin_routes())
+}
+
 fn router(app: App) -> Router {
-    let (router, document) = routes().split_for_parts();
-    router
+    let document = openapi();
+    let (open, _) = open_routes().split_for_parts();
+    let open = open
         .merge(health::options_routes())
+        .merge(page::files().layer(map_response(page::secure)))
         .route("/openapi.json", get(async || Json(document)))
         .fallback(not_found)
+        .layer(from_fn_with_state(app.clone(), require_own_name));
+    // An admin call checks the host itself, so that what is rejected is logged.
+    let (admin, _) = admin_routes().split_for_parts();
+    open.merge(admin.route_layer(from_fn_with_state(app.clone(), audit::audit)))
         .method_not_allowed_fallback(not_allowed)
         .layer(DefaultBodyLimit::max(LONGEST_BODY))
         .layer(map_response(forbid_caching))
         .with_state(app)
+}
+
+/// On loopback a page of another site must not read, though its name points here.
+async fn require_own_name(State(app): State<App>, request: Request, next: Next) -> Response {
+    let (parts, body) = request.into_parts();
+    match app.auth.check_name(&parts) {
+        Ok(()) => next.run(Request::from_parts(parts, body)).await,
+        Err(problem) => problem.into_response(),
+    }
 }
 
 async fn not_found(uri: Uri) -> Problem {
@@ -263,9 +387,9 @@ async fn not_allowed(method: Method, uri: Uri) -> Problem {
     Kind::MethodNotAllowed.with_detail(format!("{} does not accept {method}", uri.path()))
 }
 
-/// Every response may be out of date a moment later.
+/// Every response may be out of date a moment later, but for the files of the page.
 async fn forbid_caching(mut response: Response) -> Response {
-    let headers = response.headers_mut();
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    let no_store = HeaderValue::from_static("no-store");
+    response.headers_mut().entry(header::CACHE_CONTROL).or_insert(no_store);
     response
 }

@@ -3,10 +3,12 @@
 //! Exit codes: 0 yes; 1 a negative answer (an expectation not met, a property violated, no leader); 2 wrong usage or
 //! configuration; 3 a node cannot be reached; 4 a limit or deadline was reached first; 101 internal error; 130 interrupted.
 
+mod absence;
+pub(crate) mod admin_socket;
 mod algorithms;
 mod change_hook;
 mod check;
-mod client;
+pub(crate) mod client;
 mod cluster;
 mod commands;
 mod compare;
@@ -18,26 +20,31 @@ mod help;
 mod history;
 mod init;
 mod keygen;
+mod lab;
 mod lease_holder;
 mod manual;
 mod node;
 mod output;
 mod progress;
+mod rejoin;
 mod replay;
 mod run;
+mod scenarios;
+pub(crate) mod server_sent;
 mod service;
 mod sim;
 mod status;
 mod supervise;
-mod system;
-mod terminal;
+pub(crate) mod system;
+pub(crate) mod terminal;
+mod wait;
 mod watch;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use anyhow::{Result, anyhow};
-use clap::error::ErrorKind;
+use anyhow::{Result, anyhow, bail};
+use clap::error::{ContextKind, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 /// The result of a command; it decides the exit code.
@@ -54,6 +61,12 @@ enum Answer {
     Code(u8),
 }
 
+/// Flags of earlier releases, and the command that does it now.
+const NOW_COMMANDS: [(&str, &str); 2] = [
+    ("--rejoin", "run `doyen rejoin`, which ends when it is done, then start the node"),
+    ("--wait-leader", "`doyen wait`"),
+];
+
 const INTRODUCTION: &str = "\
 doyen elects one coordinator among many processes, and proves that it did.
 
@@ -62,16 +75,18 @@ the literature, exactly as taught (textbook mode) and hardened for real networks
 partitions. The same code is simulated, checked and run.
 
 Try:
-  doyen cluster                                      five real processes on this machine: kill the leader, watch
+  doyen lab                                          five real processes and a page: kill the leader, watch
+  doyen cluster                                      the same in the terminal
   doyen run --config n1/doyen.toml -- ./job          one copy of a job, on the leader of a cluster
   doyen compare                                      the cost of each algorithm, formula and count
   doyen sim --algorithm bully --members 5            an election, message by message
   doyen sim --algorithm chang-roberts --members 6 --initiators all --svg ring.svg
                                                      the same as a diagram
-  doyen sim scenarios/kordafshari/figure-1.toml      a figure of the literature, as it really runs
+  doyen sim kordafshari/figure-1                     a figure of the literature, as it really runs
   doyen check --algorithm chang-roberts --members 4 --initiators all --crashes 1
                                                      every run, and one that fails
   doyen algorithms                                   what each algorithm guarantees and needs
+  doyen scenarios                                    the figures, flaws and incidents that are built in
 
 `doyen help` lists all commands, `doyen help sim` explains one.
 ";
@@ -86,11 +101,13 @@ struct Arguments {
 
 #[derive(Subcommand, Debug)]
 enum Command {
+    Lab(lab::Lab),
     Cluster(cluster::Cluster),
     Init(Box<init::Init>),
     Keygen(keygen::Keygen),
     Node(Box<node::Node>),
     Run(Box<run::Run>),
+    Rejoin(Box<rejoin::Rejoin>),
     Fence(fence::Fence),
     Sim(Box<sim::Sim>),
     Check(Box<check::Check>),
@@ -98,7 +115,9 @@ enum Command {
     Compare(compare::Compare),
     Estimate(estimate::Estimate),
     Algorithms(algorithms::Algorithms),
+    Scenarios(scenarios::Scenarios),
     Status(status::Status),
+    Wait(wait::Wait),
     Watch(watch::Watch),
     History(history::History),
     Explain(explain::Explain),
@@ -118,8 +137,7 @@ pub(crate) fn main() -> ExitCode {
         Ok(Answer::Code(code)) => ExitCode::from(code),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            // stderr may be closed.
-            let _ = writeln!(io::stderr(), "doyen: {error:#}");
+            system::complain(&error);
             ExitCode::from(if error.is::<client::CannotReach>() { 3 } else { 2 })
         }
     }
@@ -137,11 +155,13 @@ fn run() -> Result<Answer> {
         Err(error) => return explain(&error),
     };
     match arguments.command {
+        Command::Lab(lab) => lab.run(),
         Command::Cluster(cluster) => cluster.run(),
         Command::Init(init) => init.run(),
         Command::Keygen(keygen) => keygen.run(),
         Command::Node(node) => node.run(),
         Command::Run(run) => run.run(),
+        Command::Rejoin(rejoin) => rejoin.run(),
         Command::Fence(fence) => fence.run(),
         Command::Sim(sim) => sim.run(),
         Command::Check(check) => check.run(),
@@ -149,7 +169,9 @@ fn run() -> Result<Answer> {
         Command::Compare(compare) => compare.run(),
         Command::Estimate(estimate) => estimate.run(),
         Command::Algorithms(algorithms) => algorithms.run(),
+        Command::Scenarios(scenarios) => scenarios.run(),
         Command::Status(status) => status.run(),
+        Command::Wait(wait) => wait.run(),
         Command::Watch(watch) => watch.run(),
         Command::History(history) => history.run(),
         Command::Explain(explain) => explain.run(),
@@ -163,6 +185,10 @@ fn explain(error: &clap::Error) -> Result<Answer> {
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
         error.print()?;
         return Ok(Answer::Yes);
+    }
+    let named = error.get(ContextKind::InvalidArg).map(ToString::to_string).unwrap_or_default();
+    if let Some((flag, command)) = NOW_COMMANDS.iter().find(|(flag, _)| *flag == named) {
+        bail!("`{flag}` is a command of its own: {command}");
     }
     // The message and clap's suggestion; usage follows.
     let text = error.render().to_string();
@@ -178,7 +204,10 @@ fn explain(error: &clap::Error) -> Result<Answer> {
     Err(anyhow!("{}; see `{help}`", parts.join("; ")))
 }
 
-/// The reader has closed the pipe: `doyen sim … | head`.
+/// The reader has closed the pipe: `doyen sim … | head`. The command ends at once, without a word and with 0: a reader that
+/// has seen enough is no failure, and under `set -o pipefail` SIGPIPE's 141 would make it one. (The signal stays ignored: it
+/// would end a node whose log is piped to a program that ends.) So nothing may print by `println!` or `eprintln!`, which
+/// panic.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let is_broken = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
     error.chain().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(is_broken))

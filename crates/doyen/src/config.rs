@@ -26,7 +26,8 @@
 //! **Decisions.**
 //! - A node that other machines can reach needs a key: without one it listens on loopback only.
 //! - HTTP is served on loopback, at the port of `listen`, by default. It shows the leader and which members are up to any
-//!   client, so another address needs `http_open = true`; admin commands need the admin secret in any case.
+//!   client, so another address needs `http_open = true`.
+//! - Admin commands come over a Unix socket in the state folder; over HTTP only with `http_admin = true`.
 //! - No secret is a value: settings name files.
 //! - The default priority is 0; the higher id decides between equal priorities.
 
@@ -89,6 +90,8 @@ pub struct Settings {
     pub listen: SocketAddr,
     /// Where it serves HTTP, if it does.
     pub http: Option<SocketAddr>,
+    /// Whether admin commands are accepted over HTTP too.
+    pub http_admin: bool,
     /// The key file; without one it listens on loopback only.
     pub key_file: Option<KeyFile>,
     /// The folder of its state.
@@ -154,6 +157,8 @@ pub enum Source {
     Load,
     /// The integer that a command prints.
     Command(Vec<String>),
+    /// The integer that a file contains.
+    File(PathBuf),
 }
 
 impl fmt::Display for Source {
@@ -162,6 +167,7 @@ impl fmt::Display for Source {
             Self::FreeMemory => f.write_str("the free memory"),
             Self::Load => f.write_str("the load"),
             Self::Command(words) => write!(f, "what `{}` prints", words.join(" ")),
+            Self::File(path) => write!(f, "what {} contains", path.display()),
         }
     }
 }
@@ -173,6 +179,8 @@ pub struct Configuration {
     pub settings: Settings,
     /// What is legal, and probably not meant.
     pub warnings: Vec<String>,
+    /// Why no node may run with it: another user can write one of its files, which may name commands.
+    pub exposed: Option<String>,
     /// Every value, and where it comes from.
     pub report: Report,
 }

@@ -38,9 +38,9 @@ mod hook;
 mod init;
 mod job;
 pub mod lease_file;
+mod log;
 mod process;
 mod survive;
-mod sys;
 mod wait;
 
 /// The exit code if doyen itself failed.
@@ -53,3 +53,4 @@ pub const NOT_FOUND: u8 = 127;
 pub use handle::{Guardian, Plan, play_part};
 pub use handover::{Datagram, Handover};
 pub use hook::{Hook, Hooks};
+pub use log::LogFormat;

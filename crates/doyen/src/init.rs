@@ -12,12 +12,12 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use doyen_core::algorithm::quorum::Stored;
@@ -45,6 +45,8 @@ pub struct Founding {
     pub members: Vec<NewMember>,
     /// All its terms are above this one: for a cluster that replaces one whose terms were used as fencing tokens.
     pub term_floor: u64,
+    /// More settings of every member, in TOML: the rest of the table `timing`, then other tables.
+    pub settings: String,
 }
 
 /// A member of a new cluster.
@@ -62,6 +64,8 @@ pub struct NewMember {
     pub priority: i64,
     /// Whether it votes and never leads.
     pub witness: bool,
+    /// Where it reaches others if not at their addresses, by their ids: through a relay.
+    pub routes: BTreeMap<u32, String>,
 }
 
 /// Why a cluster was not created. Nothing has been written.
@@ -96,7 +100,8 @@ impl NewMember {
         })?;
         let (name, address) = (name.to_owned(), address.to_owned());
         let http = format!("127.0.0.1:{}", port(&address));
-        Ok(Self { id, name, address, http, priority: 0, witness: false })
+        let routes = BTreeMap::new();
+        Ok(Self { id, name, address, http, priority: 0, witness: false, routes })
     }
 
     /// Its address, or all addresses if that is a host name.
@@ -190,8 +195,12 @@ impl Founding {
         keys.create(&folder.join("key"))?;
         let path = folder.join("doyen.toml");
         let text = self.configuration(member);
-        let written = File::create_new(&path)
-            .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()));
+        // Nobody else may write it, whatever the umask: a node would not run with it.
+        let mut options = OpenOptions::new();
+        let written =
+            options.write(true).create_new(true).mode(0o644).open(&path).and_then(|mut file| {
+                file.write_all(text.as_bytes()).and_then(|()| file.sync_all())
+            });
         written.map_err(failed(&path))?;
         let owner = Owner {
             cluster: self.cluster.clone(),
@@ -217,7 +226,7 @@ impl Founding {
 
     /// The configuration file of a member.
     fn configuration(&self, me: &NewMember) -> String {
-        let Self { cluster, algorithm, profile, members, .. } = self;
+        let Self { cluster, algorithm, profile, members, settings, .. } = self;
         let quoted = |text: &str| toml::Value::from(text).to_string();
         // Both derive from the address. If that is wrong, it is the only mistake.
         let listens = match check_address(&me.address) {
@@ -228,7 +237,7 @@ impl Founding {
             "# {name} of the cluster `{title}`, written by `doyen init`.\n\
              # `doyen node --example` prints every setting with its default and what it is for.\n\n\
              cluster = {}\nid = {}\n{listens}key_file = \"key\"\nstate_dir = \"state\"\n\
-             algorithm = \"{algorithm}\"\n\n[timing]\nprofile = \"{}\"\n",
+             algorithm = \"{algorithm}\"\n\n[timing]\nprofile = \"{}\"\n{settings}",
             quoted(cluster),
             me.id,
             profile.name(),
@@ -236,6 +245,7 @@ impl Founding {
             title = cluster.escape_debug(),
         );
         for NewMember { id, name, address, priority, witness, .. } in members {
+            let address = me.routes.get(id).unwrap_or(address);
             let [name, address] = [name, address].map(|text| quoted(text));
             let kind = match witness {
                 true => "witness = true".to_owned(),

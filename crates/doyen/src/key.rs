@@ -22,7 +22,8 @@
 //! **Without a file** a node uses [`Keyring::open_to_all`], whose key is public: the same code, and no protection. The
 //! configuration permits that on loopback only.
 //!
-//! Secrets appear in no error and in no debug output.
+//! Secrets appear in no error and in no debug output, and are wiped from memory when they are dropped. Each is in one place
+//! on the heap from the beginning, because a value that is moved leaves a copy behind.
 
 mod file;
 
@@ -30,6 +31,9 @@ use std::fmt;
 
 use hkdf::Hkdf;
 use sha2::Sha256;
+use zeroize::{Zeroize as _, Zeroizing};
+
+use crate::hex;
 
 pub use file::{KeyFile, KeyFileError, KeyReaders};
 
@@ -44,23 +48,33 @@ const LENGTH: usize = 32;
 
 /// A secret that the members of a cluster share.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Key([u8; LENGTH]);
+pub struct Key(Box<[u8; LENGTH]>);
+
+impl Drop for Key {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
+}
 
 impl Key {
     /// Not secret.
-    const WELL_KNOWN: Self = Self([0; LENGTH]);
+    fn well_known() -> Self {
+        Self(Box::default())
+    }
 
     /// A new key, from the operating system's random numbers.
     pub fn generate() -> Result<Self, getrandom::Error> {
-        let mut secret = [0; LENGTH];
-        getrandom::fill(&mut secret)?;
-        Ok(Self(secret))
+        let mut key = Self(Box::default());
+        getrandom::fill(&mut key.0[..])?;
+        Ok(key)
     }
 
     /// Its line in a key file: this is the secret itself.
     pub fn to_line(&self) -> String {
-        let mut line = String::from(PREFIX);
-        for byte in self.0 {
+        // It does not grow, which would leave a copy behind.
+        let mut line = String::with_capacity(PREFIX.len() + 2 * LENGTH);
+        line.push_str(PREFIX);
+        for &byte in self.0.iter() {
             for digit in [byte >> 4, byte & 15] {
                 line.push(char::from(b"0123456789abcdef"[usize::from(digit)]));
             }
@@ -71,25 +85,24 @@ impl Key {
     /// A few digits by which two keys can be compared. They do not reveal the key.
     pub fn fingerprint(&self) -> String {
         let print: [u8; 4] = self.derive("fingerprint", "");
-        print.iter().map(|byte| format!("{byte:02x}")).collect()
+        hex::encode(&print)
     }
 
     /// Reads what [`to_line`](Self::to_line) writes.
     fn parse(text: &str) -> Result<Self, LineError> {
         let digits = text.strip_prefix(PREFIX).ok_or(LineError::Prefix)?;
-        let mut secret = [0; LENGTH];
-        let values: Option<Vec<u32>> = digits.chars().map(|digit| digit.to_digit(16)).collect();
-        let values = values.ok_or(LineError::Digit)?;
-        if values.len() != 2 * LENGTH {
-            return Err(LineError::Length(values.len()));
+        if !digits.chars().all(|digit| digit.is_ascii_hexdigit()) {
+            return Err(LineError::Digit);
         }
-        for (byte, pair) in secret.iter_mut().zip(values.chunks_exact(2)) {
-            *byte = (pair[0] << 4 | pair[1]) as u8;
+        if digits.len() != 2 * LENGTH {
+            return Err(LineError::Length(digits.len()));
         }
-        match Self(secret) {
-            Self::WELL_KNOWN => Err(LineError::WellKnown),
-            key => Ok(key),
+        let value = |digit: u8| char::from(digit).to_digit(16).unwrap_or_default() as u8;
+        let mut key = Self(Box::default());
+        for (byte, pair) in key.0.iter_mut().zip(digits.as_bytes().chunks_exact(2)) {
+            *byte = value(pair[0]) << 4 | value(pair[1]);
         }
+        if key == Self::well_known() { Err(LineError::WellKnown) } else { Ok(key) }
     }
 
     /// Bytes for one purpose in one cluster, which reveal nothing of the others.
@@ -98,15 +111,15 @@ impl Key {
         let mut bytes = [0; N];
         // No purpose contains the zero byte that ends it, so no two pairs give the same text.
         let info = [b"doyen 1 ", purpose.as_bytes(), b"\0", cluster.as_bytes()];
-        Hkdf::<Sha256>::new(None, &self.0)
+        Hkdf::<Sha256>::new(None, &self.0[..])
             .expand_multi_info(&info, &mut bytes)
             .expect("no more than one block is asked for");
         bytes
     }
 
     /// The key of the cipher.
-    pub(crate) fn cipher_key(&self, cluster: &str) -> [u8; 32] {
-        self.derive("seal", cluster)
+    pub(crate) fn cipher_key(&self, cluster: &str) -> Zeroizing<[u8; 32]> {
+        Zeroizing::new(self.derive("seal", cluster))
     }
 
     /// How datagrams name the key that they were sealed with.
@@ -117,7 +130,7 @@ impl Key {
 
 /// How datagrams name their cluster. It is derived from no secret, because it is compared before any key is chosen.
 pub(crate) fn cluster_tag(cluster: &str) -> [u8; 8] {
-    Key::WELL_KNOWN.derive("cluster", cluster)
+    Key::well_known().derive("cluster", cluster)
 }
 
 impl fmt::Debug for Key {
@@ -140,12 +153,12 @@ impl Keyring {
 
     /// The ring of a node without a key: any process that reaches the node can talk to it.
     pub fn open_to_all() -> Self {
-        Self { keys: vec![Key::WELL_KNOWN] }
+        Self { keys: vec![Key::well_known()] }
     }
 
     /// Whether this is [`open_to_all`](Self::open_to_all).
     pub fn is_open_to_all(&self) -> bool {
-        self.keys == [Key::WELL_KNOWN]
+        self.keys == [Key::well_known()]
     }
 
     /// Reads the text of a key file.
@@ -174,11 +187,14 @@ impl Keyring {
 
     /// The text of a key file with these keys.
     pub fn to_text(&self) -> String {
-        let mut text = String::from(
-            "# Keys of a doyen cluster. The first seals, all of them open; keep them secret.\n",
-        );
+        let heading =
+            "# Keys of a doyen cluster. The first seals, all of them open; keep them secret.";
+        let line = PREFIX.len() + 2 * LENGTH + 1;
+        let mut text = String::with_capacity(heading.len() + 1 + self.keys.len() * line);
+        text.push_str(heading);
+        text.push('\n');
         for key in &self.keys {
-            text.push_str(&key.to_line());
+            text.push_str(&Zeroizing::new(key.to_line()));
             text.push('\n');
         }
         text

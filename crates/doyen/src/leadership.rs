@@ -111,6 +111,8 @@ pub(crate) struct Permits(Arc<Given>);
 struct Given {
     last_deadline: AtomicU64,
     work: AtomicUsize,
+    /// When the work that runs began, in nanoseconds since the machine booted: for display.
+    work_since: AtomicU64,
     last_token: AtomicU64,
     /// Where a guardian reads the latest deadline, if one watches this node.
     handover: OnceLock<Mutex<Handover>>,
@@ -141,7 +143,15 @@ impl Permits {
     }
 
     fn begin_work(&self) {
-        self.0.work.fetch_add(1, Ordering::SeqCst);
+        if self.0.work.fetch_add(1, Ordering::SeqCst) == 0 {
+            self.0.work_since.store(Moment::now().as_nanos(), Ordering::SeqCst);
+        }
+    }
+
+    /// Since when work has run, if it does.
+    pub(crate) fn work_since(&self) -> Option<Moment> {
+        let since = Moment::from_nanos(self.0.work_since.load(Ordering::SeqCst));
+        self.has_work().then_some(since)
     }
 
     pub(crate) fn end_work(&self) {

@@ -15,6 +15,7 @@
 //! | [`guardian`] | runs a command under the lease, and ends it before the lease is over |
 //! | [`clock`] | time that counts while the machine is suspended |
 //! | `api` | HTTP: health, status, history, permits, admin commands, metrics |
+//! | `page` | the files of the page, for the lab and for a node's dashboard |
 //!
 //! Start with [`node::Builder`] and [`leadership::Leadership`]. The examples of this crate are a singleton cron, a writer
 //! whose database refuses old leaders, and a web server that accepts writes only where it leads.
@@ -34,10 +35,15 @@ pub mod fence;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
 pub mod guardian;
+mod hex;
 pub mod init;
 pub mod key;
 pub mod leadership;
 pub mod node;
+#[cfg(feature = "http")]
+pub mod page;
 
 #[cfg(test)]
 mod scratch;
+mod sys;
+mod throttle;

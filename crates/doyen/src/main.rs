@@ -1,6 +1,11 @@
 //! The `doyen` command.
 
+// They panic if the reader has gone: see `is_broken_pipe`.
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
+
 mod cli;
+mod lab;
+mod local;
 
 use std::process::ExitCode;
 

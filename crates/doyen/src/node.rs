@@ -14,6 +14,7 @@
 //! published last.
 
 mod attribute;
+mod filter;
 mod history;
 mod host;
 mod inspect;
@@ -32,6 +33,7 @@ mod waker;
 mod warnings;
 pub mod wire;
 
+use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -57,7 +59,14 @@ pub type CommandAnswer = oneshot::Sender<Result<(), CommandError>>;
 #[derive(Debug)]
 pub enum Command {
     /// A command of an operator, for the member.
-    Admin(AdminCommand, CommandAnswer),
+    Admin {
+        /// The command.
+        command: AdminCommand,
+        /// Who gave it, for the history; none if it did not come from outside.
+        by: Option<String>,
+        /// Where the result goes.
+        answer: CommandAnswer,
+    },
     /// Start an election.
     Campaign(CommandAnswer),
     /// Use these keys from now on.
@@ -115,6 +124,9 @@ pub enum Failure {
     /// The keys cannot be read.
     #[error("{0}")]
     Keys(String),
+    /// Other users can write the configuration, which may name commands to run.
+    #[error("{0}")]
+    Exposed(String),
     /// The trace cannot be written.
     #[error("cannot create the trace {}: {error}", path.display())]
     Trace { path: PathBuf, error: io::Error },
@@ -123,13 +135,14 @@ pub enum Failure {
     System { what: &'static str, error: io::Error },
     /// Another member has seen this one in a later term than its disk has.
     #[error(
-        "the state is an old copy: {by} has seen this member in term {seen}; do not restore anything, start with --rejoin"
+        "the state is an old copy: {by} has seen this member in term {seen}; do not restore anything, run \
+         `doyen rejoin`"
     )]
     StateIsOld { seen: Term, by: String },
     /// Another member has seen this one in the same start or a later one.
     #[error(
         "the state is a copy: {by} has seen this member in start {}, and this start is not later; another process may run \
-         with a clone of the state. Stop one of them, then start with --rejoin",
+         with a clone of the state. Stop one of them, then run `doyen rejoin`",
         seen.0
     )]
     Cloned { seen: Incarnation, by: String },
@@ -142,7 +155,7 @@ pub enum Failure {
     /// It has lost its state, and the clock is obviously wrong.
     #[error(
         "the clock of this machine is obviously wrong, and a member that rejoins needs the time of day; set the clock, then \
-         start with --rejoin again"
+         run `doyen rejoin` again"
     )]
     WrongClock,
     /// The loop panicked.
@@ -151,6 +164,45 @@ pub enum Failure {
     /// There is no higher term.
     #[error("the current term is the highest possible one, so no leader can be elected any more")]
     OutOfTerms,
+}
+
+impl Failure {
+    /// Whether it may pass by itself, so that a supervisor should start the node again: an address that is not there yet, a
+    /// port or a state that a process has which is about to end, a full disk, too few file descriptors. All else is for a
+    /// person to mend.
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Self::State(store::StoreError::Locked { .. }) => true,
+            Self::State(store::StoreError::Io { error, .. })
+            | Self::Store { error, .. }
+            | Self::Listen { error, .. }
+            | Self::Trace { error, .. }
+            | Self::System { error, .. } => may_pass(error),
+            _ => false,
+        }
+    }
+}
+
+/// Whether an error of the system may pass by itself.
+pub fn may_pass(error: &io::Error) -> bool {
+    use io::ErrorKind::{
+        AddrInUse, AddrNotAvailable, NetworkDown, OutOfMemory, QuotaExceeded, ResourceBusy,
+        StorageFull, WouldBlock,
+    };
+    // `WouldBlock` is also what the system says when there are too many threads.
+    let kinds = [
+        AddrInUse,
+        AddrNotAvailable,
+        NetworkDown,
+        OutOfMemory,
+        QuotaExceeded,
+        ResourceBusy,
+        StorageFull,
+        WouldBlock,
+    ];
+    // `ENODEV`: a network interface that is not there yet.
+    let numbers = [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENODEV];
+    kinds.contains(&error.kind()) || error.raw_os_error().is_some_and(|it| numbers.contains(&it))
 }
 
 /// A hint for the error that an address is in use.
@@ -247,7 +299,17 @@ impl Handle {
     /// Gives an admin command and waits until it is accepted or rejected. A transfer of leadership has then begun, but need
     /// not be complete.
     pub async fn command(&self, command: AdminCommand) -> Result<(), CommandError> {
-        self.send(|answer| Command::Admin(command, answer)).await
+        self.send(|answer| Command::Admin { command, by: None, answer }).await
+    }
+
+    /// The same, and the history says who gave the command.
+    pub async fn command_by(
+        &self,
+        by: impl fmt::Display,
+        command: AdminCommand,
+    ) -> Result<(), CommandError> {
+        let by = Some(by.to_string());
+        self.send(|answer| Command::Admin { command, by, answer }).await
     }
 
     /// Makes the member start an election.
@@ -287,5 +349,26 @@ impl Handle {
         let (answer, answered) = oneshot::channel();
         self.commands.send(command(answer))?;
         answered.await.map_err(|_| CommandError::Stopped)?
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_restart_may_mend_and_what_a_person_must() {
+        let passes = |number| may_pass(&io::Error::from_raw_os_error(number));
+        let address = [libc::EADDRINUSE, libc::EADDRNOTAVAIL, libc::ENETDOWN, libc::ENODEV];
+        let room = [libc::ENOSPC, libc::EDQUOT, libc::ENOMEM, libc::ENOBUFS];
+        let busy = [libc::EMFILE, libc::ENFILE, libc::EAGAIN, libc::EBUSY];
+        for number in [address, room, busy].concat() {
+            assert!(passes(number), "{}", io::Error::from_raw_os_error(number));
+        }
+        for number in
+            [libc::EACCES, libc::EPERM, libc::ENOENT, libc::EROFS, libc::EINVAL, libc::EIO]
+        {
+            assert!(!passes(number), "{}", io::Error::from_raw_os_error(number));
+        }
     }
 }

@@ -64,8 +64,17 @@ pub fn lasts(case: &Case) -> bool {
             jump == Span::ZERO && is_within_drift(case, rate_ppm)
         }
         Action::Cut { .. } | Action::Crash { .. } => true,
-        Action::Command { command: AdminCommand::Attribute(_), .. } => true,
-        _ => false,
+        Action::Command { ref command, .. } => matches!(command, AdminCommand::Attribute(_)),
+        Action::Restart { .. }
+        | Action::Replace { .. }
+        | Action::CopyDisk(_)
+        | Action::Pause { .. }
+        | Action::Mend { .. }
+        | Action::Partition { .. }
+        | Action::LinkOverride(_)
+        | Action::Heal
+        | Action::Campaign(_)
+        | Action::Attributes { .. } => false,
     };
     let all_last = case.faults.iter().all(|fault| fault.time().is_some() && may_last(fault));
     if members.len() > MAX_MEMBERS || !all_last {
@@ -108,7 +117,17 @@ impl EndState {
             match fault.what {
                 Action::Crash { member, .. } => drop(end.dead.insert(member)),
                 Action::Restart { .. } | Action::Pause { .. } => {}
-                _ => end.unmendable = true,
+                Action::Replace { .. }
+                | Action::CopyDisk(_)
+                | Action::Clock { .. }
+                | Action::Cut { .. }
+                | Action::Mend { .. }
+                | Action::Partition { .. }
+                | Action::LinkOverride(_)
+                | Action::Heal
+                | Action::Campaign(_)
+                | Action::Command { .. }
+                | Action::Attributes { .. } => end.unmendable = true,
             }
         }
         end
@@ -170,7 +189,11 @@ impl EndState {
             {
                 self.drained.remove(&member);
             }
-            _ => {}
+            Action::CopyDisk(_)
+            | Action::Pause { .. }
+            | Action::Campaign(_)
+            | Action::Command { .. }
+            | Action::Attributes { .. } => {}
         }
     }
 

@@ -257,7 +257,17 @@ fn length_of(action: &mut Action) -> Option<&mut Span> {
         | Action::Attributes { lasting, .. }
         | Action::Command { command: AdminCommand::Prefer { lasting, .. }, .. } => Some(lasting),
         Action::Command { command: AdminCommand::Drain { lasting, .. }, .. } => lasting.as_mut(),
-        _ => None,
+        Action::Crash { .. }
+        | Action::Restart { .. }
+        | Action::CopyDisk(_)
+        | Action::Clock { .. }
+        | Action::Cut { .. }
+        | Action::Mend { .. }
+        | Action::Partition { .. }
+        | Action::LinkOverride(_)
+        | Action::Heal
+        | Action::Campaign(_)
+        | Action::Command { .. } => None,
     }
 }
 

@@ -18,6 +18,7 @@ use doyen_sim::world::Frozen;
 
 use super::step::Act;
 use crate::budget::{ANY, Item};
+use crate::timers::Clock;
 
 /// A process, up or down.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -97,17 +98,6 @@ pub(crate) struct Context<'c, P: Explore> {
     pub(crate) commands: Vec<(Item, AdminCommand)>,
     /// Whether a guardian releases a lease only after everything that relied on it is over.
     pub(crate) guardians_confirm: bool,
-}
-
-/// How time passes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Clock {
-    /// With bounded timers, the longest delay of a message: `D`.
-    pub(crate) tick: Span,
-    /// The ticks after which all detectors have noticed a crash; unbounded without.
-    pub(crate) detection: Option<u8>,
-    /// The error of any clock, in thousandths.
-    pub(crate) drift: u32,
 }
 
 impl<P: Explore> Context<'_, P> {
@@ -379,22 +369,6 @@ impl fmt::Display for Ticks {
             1 => f.write_str("1 tick from now"),
             ticks => write!(f, "{ticks} ticks from now"),
         }
-    }
-}
-
-impl Clock {
-    /// The ticks after which a timer expires, by the fastest clock and by the slowest. By an exact clock no timer expires
-    /// early: a fraction of a tick counts as a whole one.
-    pub(crate) fn in_ticks(self, after: Delay) -> [u32; 2] {
-        let drift = u128::from(self.drift.min(999));
-        let tick = u128::from(self.tick.as_nanos().max(1));
-        let [min, max] = [after.min, after.max].map(|span| u128::from(span.as_nanos()) * 1000);
-        let earliest = match drift {
-            0 => min.div_ceil(tick * 1000),
-            _ => min / (tick * (1000 + drift)),
-        };
-        let latest = max.div_ceil(tick * (1000 - drift));
-        [earliest, latest].map(|ticks| u32::try_from(ticks).unwrap_or(u32::MAX))
     }
 }
 

@@ -221,7 +221,7 @@ fn verdict(model: &mut Model<'_, Quorum>, reduced: Reduced, states: u64) -> (Opt
     }
     let limits = search::Limits { states: Some(states), ..search::Limits::default() };
     let plan = search::Plan { reduce: false, threads: 1, limits };
-    let found = explore_all(model, &plan, &|_| {});
+    let found = explore_all(model, &plan, &|_| true);
     let seen = found.progress.depth as usize - usize::from(found.limit.is_some());
     (found.violation.map(|violation| violation.path.len()), seen)
 }
@@ -243,7 +243,7 @@ const ABOUT_OBSOLETE_MESSAGES: [Rule; 6] = [
 /// What is compared is how short the shortest violation is, if one is within the limit of states of both. That is little
 /// without reductions: most rules are missed only in longer runs, where this compares nothing. Nor does it compare which
 /// property is broken or which states are reached; `states_of_the_same_canonical_form_are_alike` compares the steps of states that
-/// are taken for one, and `tests/check_quorum.rs` has longer runs, in which searches with reductions miss every rule.
+/// are taken for one, and `tests/it/check_quorum.rs` has longer runs, in which searches with reductions miss every rule.
 #[test]
 fn with_any_rule_less_each_reduction_finds_what_none_finds() {
     let mut found = 0;
@@ -384,7 +384,7 @@ fn members_that_are_alike_but_for_their_names_can_be_renamed() {
 fn of_two_processes_with_the_same_incarnation_one_counts() {
     for without in [None, Some(Rule::SameSessionOnly)] {
         let scope = Scope { terms: 1, without, ..Scope::new(Part::Sessions) };
-        let mut rules = scope.rules(false);
+        let mut rules = Rules::of(scope, false);
         rules.budget.replacements = 2;
         let case = scope.scenario(2).resolve().expect("a scene that makes sense");
         let case = scope.apply(&case, rules.timers);
@@ -401,7 +401,7 @@ fn of_two_processes_with_the_same_incarnation_one_counts() {
         model.reduce_states();
         let limits = search::Limits::default();
         let plan = search::Plan { reduce: true, threads: 2, limits };
-        let found = explore_all(&model, &plan, &|_| {});
+        let found = explore_all(&model, &plan, &|_| true);
         println!("{scope}: {:?}", found.progress);
         assert!(found.limit.is_none());
         assert_eq!(found.violation.is_some(), without.is_some(), "{without:?}");

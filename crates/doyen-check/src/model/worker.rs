@@ -14,7 +14,7 @@ use super::local::{self, Handled, Local, Ticks};
 use super::step::Act;
 use super::{Flight, HEAD, Leadership, Model, Store, leads_in_a_term};
 use crate::fingerprint::{fingerprint, mix};
-use crate::rules::Timers;
+use crate::timers::Timers;
 
 /// The place of a vacant slot in fingerprints.
 const VACANT: usize = 61;

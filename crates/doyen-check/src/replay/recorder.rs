@@ -14,12 +14,12 @@ use doyen_sim::hash::FastMap;
 use doyen_sim::time::Time;
 use doyen_sim::trace::{EventKind, TraceEvent};
 
-use crate::explore::Scene;
 use crate::model::local::{self, Input, Local};
 use crate::model::step::{Act, Step};
 use crate::model::{Explorable, Flight, Model};
-use crate::rules::Timers;
+use crate::scene::Scene;
 use crate::search::space::Space;
+use crate::timers::Timers;
 
 /// The rules that fired, in order.
 pub(super) type Fired = Vec<String>;
@@ -340,6 +340,7 @@ impl<'m, 'c, P: Explorable> Recorder<'m, 'c, P> {
             class: kind.class,
             arrives: None,
             again: None,
+            changed: None,
         });
         if let Some(to) = members.position(to) {
             let flight = Flight { from, to: to as u8, age: 0, start, message };
@@ -378,7 +379,10 @@ impl<P: Explorable> Host<P> for EffectRecorder<'_, '_, '_, P> {
         self.recorder.record(EventKind::Armed { member, timer, background, due });
     }
 
-    fn cancel(&mut self, _: P::Timer) {}
+    fn cancel(&mut self, timer: P::Timer) {
+        let (member, timer) = (self.member(), format!("{timer:?}"));
+        self.recorder.record(EventKind::Disarmed { member, timer });
+    }
 
     fn announce(&mut self, View { leader, term, role }: View) {
         let member = self.member();

@@ -4,8 +4,8 @@ use super::*;
 use crate::budget::Budget;
 use crate::campaign::{self, Campaign};
 use crate::oracle::Breach;
-use crate::rules::Timers;
 use crate::search::{Limits, Plan};
+use crate::timers::Timers;
 use crate::{Violation, check};
 use doyen_sim::render;
 use doyen_sim::render::{mermaid, svg};
@@ -21,7 +21,7 @@ fn found(scenario: &str, property: Property, budget: Budget, timers: Timers) -> 
     let case = scenario.resolve().unwrap();
     let limits = Limits { states: Some(500_000), ..Limits::default() };
     let plan = Plan { reduce: false, threads: 1, limits };
-    let violation = check(&case, &rules, &plan, &|_| {}).violation.expect("a violation");
+    let violation = check(&case, &rules, &plan, &|_| true).violation.expect("a violation");
     let text = Counterexample::new(scenario, &rules, violation).to_toml();
     Counterexample::parse("found.toml", &text).unwrap()
 }
@@ -366,7 +366,7 @@ fn a_schedule_may_go_on_from_the_middle_of_a_simulation() {
         scope: None,
     };
     let plan = Plan { reduce: false, threads: 1, limits: Limits::default() };
-    let found = check(&scenario.resolve().unwrap(), &rules, &plan, &|_| {}).violation.unwrap();
+    let found = check(&scenario.resolve().unwrap(), &rules, &plan, &|_| true).violation.unwrap();
     let file = Counterexample::new(scenario, &rules, found);
     let replay = Counterexample::parse("found.toml", &file.to_toml()).unwrap().replay().unwrap();
     assert!(replay.broken, "{}", file.to_toml());

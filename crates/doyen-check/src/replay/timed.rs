@@ -3,7 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use super::{Ending, Replay, past_of};
+use super::{Replay, past_of};
+use crate::ending::Ending;
 use crate::oracle::{self, Breach, Oracle};
 use crate::property::Property;
 use doyen_sim::metrics::Ended;

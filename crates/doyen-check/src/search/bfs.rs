@@ -104,7 +104,9 @@ impl<'a, S: Space> Search<'a, S> {
             self.gather(&mut level, &mut shares);
             self.progress.depth += u32::from(level.len() > 0);
             self.progress = self.progress_now(&level, level.len() + left_over);
-            (self.watch)(&self.progress);
+            if !(self.watch)(&self.progress) {
+                self.stopped.get_or_init(|| Limit::Interrupt);
+            }
             if !self.space.is_sound() {
                 return Found { void: true, ..Found::nothing(self.progress) };
             }
@@ -212,12 +214,16 @@ impl<'a, S: Space> Search<'a, S> {
         }
         let now = progress.elapsed.as_millis() as u64;
         let last = self.last_report.load(Ordering::Relaxed);
+        // Without a clock it is up to whoever watches how often is too often.
+        let is_due = now >= last + PROGRESS_INTERVAL || self.plan.limits.clock.is_none();
         let wins = || {
             let order = Ordering::Relaxed;
             self.last_report.compare_exchange(last, now, order, order).is_ok()
         };
-        if now >= last + PROGRESS_INTERVAL && wins() {
-            (self.watch)(&progress);
+        if is_due && wins() {
+            if !(self.watch)(&progress) {
+                self.stopped.get_or_init(|| Limit::Interrupt);
+            }
             if self.plan.limits.is_full(progress.memory, 0) {
                 self.stopped.get_or_init(|| Limit::Memory);
             }

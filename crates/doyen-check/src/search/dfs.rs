@@ -1,7 +1,7 @@
 //! The depth-first search: one path at a time, eight bytes for each state.
 //!
 //! It finds long runs that a breadth-first search does not reach in time: two rules of sessions are missed only in such runs
-//! (see [`Scope::is_deep`](crate::part::Scope::is_deep)).
+//! (see `Scope::is_deep`).
 
 use std::collections::HashSet;
 use std::hash::BuildHasherDefault;
@@ -124,7 +124,9 @@ impl<S: Space> Depth<'_, S> {
             return None;
         }
         self.take_stock();
-        (self.watch)(&self.progress);
+        if !(self.watch)(&self.progress) {
+            return Some(Limit::Interrupt);
+        }
         // The next state doubles the table, and both tables exist for a moment.
         let more = if is_full { 2 * self.table_bytes() } else { 0 };
         let is_too_large = limits.is_full(self.progress.memory, more);

@@ -39,7 +39,7 @@ fn plan(reduce: bool, threads: usize) -> Plan {
 }
 
 fn explore(case: &Case, rules: &Rules, plan: &Plan) -> Report {
-    let report = doyen_check::check(case, rules, plan, &|_| {});
+    let report = doyen_check::check(case, rules, plan, &|_| true);
     assert_eq!(report.limit, None);
     report
 }
@@ -80,7 +80,7 @@ fn a_limit_of_depth_is_reached_only_if_something_lies_deeper() {
     let explore_to = |depth: u32| {
         let limits = Limits { depth: Some(depth), ..Limits::default() };
         let plan = Plan { limits, ..plan(false, 1) };
-        doyen_check::check(&ring(6), &rules, &plan, &|_| {})
+        doyen_check::check(&ring(6), &rules, &plan, &|_| true)
     };
     let whole = explore(&ring(6), &rules, &plan(false, 1)).progress;
     assert_eq!(whole.states, 435);
@@ -102,7 +102,7 @@ fn a_search_stops_close_to_its_limit_of_states() {
             let limits = Limits { states: Some(most), ..Limits::default() };
             let plan = Plan { limits, ..plan(false, threads) };
             let Report { limit, progress, .. } =
-                doyen_check::check(&ring(10), &rules, &plan, &|_| {});
+                doyen_check::check(&ring(10), &rules, &plan, &|_| true);
             assert_eq!(limit, Some(Limit::States), "{most} states");
             let closest = most..=most + threads as u64 * steps_of_a_state;
             assert!(closest.contains(&progress.states), "{} for {most}", progress.states);
@@ -118,7 +118,8 @@ fn a_search_stops_close_to_its_limit_of_memory() {
         let most = 4_000_000;
         let limits = Limits { memory: Some(most), ..Limits::default() };
         let plan = Plan { limits, ..plan(false, threads) };
-        let Report { limit, progress, .. } = doyen_check::check(&ring(12), &rules, &plan, &|_| {});
+        let Report { limit, progress, .. } =
+            doyen_check::check(&ring(12), &rules, &plan, &|_| true);
         assert_eq!(limit, Some(Limit::Memory));
         let is_close = (most / 4..most * 5 / 4).contains(&progress.memory);
         assert!(is_close, "{} bytes", progress.memory);
@@ -131,13 +132,20 @@ fn a_search_that_is_interrupted_stops() {
     static ENOUGH: AtomicBool = AtomicBool::new(false);
     let rules = calm(Timers::Free { expiries: 0 }, &[Property::OneLeader]);
     for threads in [1, 2] {
-        ENOUGH.store(false, Ordering::Relaxed);
         let limits = Limits { interrupt: Some(&ENOUGH), ..Limits::default() };
         let plan = Plan { limits, ..plan(false, threads) };
-        let tired = |progress: &Progress| ENOUGH.store(progress.states > 100, Ordering::Relaxed);
-        let Report { limit, progress, .. } = doyen_check::check(&ring(10), &rules, &plan, &tired);
-        assert_eq!(limit, Some(Limit::Interrupt));
-        assert!(progress.frontier > 0 && progress.states < 58_796, "{}", progress.states);
+        let flag = |progress: &Progress| {
+            ENOUGH.store(progress.states > 100, Ordering::Relaxed);
+            true
+        };
+        let answer = |progress: &Progress| progress.states <= 100;
+        for tired in [&flag as &(dyn Fn(&Progress) -> bool + Sync), &answer] {
+            ENOUGH.store(false, Ordering::Relaxed);
+            let Report { limit, progress, .. } =
+                doyen_check::check(&ring(10), &rules, &plan, tired);
+            assert_eq!(limit, Some(Limit::Interrupt));
+            assert!(progress.frontier > 0 && progress.states < 58_796, "{}", progress.states);
+        }
     }
 }
 
@@ -145,7 +153,7 @@ fn a_search_that_is_interrupted_stops() {
 fn runs_that_never_end_are_sought_when_all_has_been_seen_and_a_property_is_about_them() {
     let sought = |case: &Case, properties: &[Property], plan: &Plan| {
         let rules = calm(Timers::Free { expiries: 1 }, properties);
-        doyen_check::check(case, &rules, plan, &|_| {}).sought_endless
+        doyen_check::check(case, &rules, plan, &|_| true).sought_endless
     };
     let broad = plan(false, 1);
     assert!(sought(&ring(4), &[Property::OneLeader, Property::Agreement], &broad));

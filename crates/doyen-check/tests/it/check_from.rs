@@ -20,7 +20,7 @@ fn explore(scenario: &str, from: Option<&str>) -> Report {
         scope: None,
     };
     let plan = Plan { reduce: false, threads: 1, limits: Limits::default() };
-    doyen_check::check(&case, &rules, &plan, &|_| {})
+    doyen_check::check(&case, &rules, &plan, &|_| true)
 }
 
 const BULLY: &str = "algorithm = 'bully'\nmembers = 3\ninitiators = [1]\nbound = '1ms'\ndelay = 'uniform:0.5ms..1ms'";

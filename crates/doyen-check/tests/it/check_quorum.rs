@@ -34,7 +34,7 @@ struct Subject {
 
 impl Subject {
     fn of(scope: Scope) -> Self {
-        Self { members: 3, rules: scope.rules(false) }
+        Self { members: 3, rules: Rules::of(scope, false) }
     }
 
     fn members(mut self, members: u32) -> Self {
@@ -67,7 +67,7 @@ impl Subject {
         let case = scope.scenario(self.members).resolve().expect("a scene that makes sense");
         let limits = Limits { states, ..Limits::default() };
         let plan = Plan { reduce, threads: 2, limits };
-        let report = doyen_check::check(&case, &self.rules, &plan, &|_| {});
+        let report = doyen_check::check(&case, &self.rules, &plan, &|_| true);
         println!("{scope}, {}, {reduce}: {:?}", self.rules.budget, report.progress);
         report
     }
@@ -88,7 +88,7 @@ fn the_voting_rules_are_explored_to_the_end() {
 
 #[test]
 fn leases_wrong_clocks_and_the_whole_are_safe_as_far_as_a_test_goes() {
-    let wrong_clocks = Subject { members: 3, rules: leases().rules(true) };
+    let wrong_clocks = Subject { members: 3, rules: Rules::of(leases(), true) };
     let mixed = Subject::of(Scope { mixed: true, ..leases() });
     let whole = Subject::of(Scope::new(Part::Whole));
     let operated = |budget: &mut Budget| {
@@ -189,7 +189,7 @@ fn a_rule_less_breaks_a_vote_lease_or_leaves_a_lease_uncovered() {
     ] {
         is_missed(property, Subject::of(without(rule, leases())).faults(1), true);
     }
-    let rules = without(Rule::DriftMargin, leases()).rules(true);
+    let rules = Rules::of(without(Rule::DriftMargin, leases()), true);
     let wrong_clocks = Subject { members: 3, rules }.faults(0);
     is_missed(Property::LeasesCovered, wrong_clocks, true);
 }
@@ -233,7 +233,7 @@ fn a_quorum_owes_a_leader_without_being_called() {
         scope: None,
     };
     let plan = Plan { reduce: false, threads: 1, limits: Limits::default() };
-    let report = doyen_check::check(&case, &rules, &plan, &|_| {});
+    let report = doyen_check::check(&case, &rules, &plan, &|_| true);
     let broken = report.violation.map(|violation| violation.property);
     assert_eq!(broken, Some(Property::Termination));
 }

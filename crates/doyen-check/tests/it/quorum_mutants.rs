@@ -68,6 +68,9 @@ fn case_shows(name: &str, case: &Case, rule: Rule, property: Property) {
     assert_eq!(broken, None, "{name}, with all rules");
 }
 
+/// The tests of sessions against recordings.
+const RECORDINGS: &str = include_str!("../../../doyen-core/src/session/tests/recordings.rs");
+
 /// How it is noticed that a rule is missing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Way {
@@ -77,6 +80,9 @@ enum Way {
     Random(Property),
     /// A scenario in this file.
     Scenario(&'static str),
+    /// A test of the sessions themselves, in doyen-core, where letters are recorded and played back from any address. In
+    /// scenarios and explorations nobody does that.
+    Recordings(&'static str),
     /// Nothing may notice: it is no rule of safety, and without it nothing is in anybody's way.
     Harmless(&'static str),
 }
@@ -117,9 +123,18 @@ const TABLE: &[(&str, Way)] = &[
     ("old-disk-by-its-start", Way::Scenario("an_old_disk_is_found_though_its_term_has_risen")),
     ("lapsed-leader-retries", Way::Scenario("a_lapse_without_asking_on_costs_an_election")),
     ("answer-is-for-its-incarnation", Way::Scenario("an_answer_to_an_earlier_life_does_not_count")),
+    ("proven-session", Way::Recordings("a_recorded_greeting_takes_no_members_place")),
+    ("answers-are-limited", Way::Recordings("recordings_are_answered_at_a_limited_rate")),
+    ("prompters-apart", Way::Recordings("recordings_do_not_keep_a_member_from_moving")),
     (
-        "proven-session",
-        Way::Harmless("it is for recordings of letters, and nobody plays any back in a simulation"),
+        "address-is-proven",
+        Way::Recordings(
+            "a_letter_from_another_address_diverts_nothing_until_a_question_is_answered_from_there",
+        ),
+    ),
+    (
+        "answer-is-for-its-session",
+        Way::Recordings("a_recorded_answer_to_an_earlier_process_diverts_nothing"),
     ),
     ("met-session-only", Way::Scenario("random_runs_hear_old_processes")),
     ("incarnations-rise", Way::Scenario("an_earlier_incarnation_votes_beside_a_later_one")),
@@ -166,7 +181,8 @@ fn explore(rule: Rule, states: u64) -> Option<(Property, usize, u64)> {
     let limits = Limits { states: Some(states), ..Limits::default() };
     let plan = Plan { reduce: true, threads: 2, limits };
     let wrong_clocks = rule == Rule::DriftMargin;
-    let report = doyen_check::check(&case, &scope.rules(wrong_clocks), &plan, &|_| {});
+    let rules = doyen_check::Rules::of(scope, wrong_clocks);
+    let report = doyen_check::check(&case, &rules, &plan, &|_| true);
     let violation = report.violation?;
     Some((violation.property, violation.path.len(), report.progress.states))
 }
@@ -195,6 +211,9 @@ fn every_rule_is_missed() {
                 let found = found.unwrap_or_else(|| panic!("{rule}: {property} holds without it"));
                 let kept = breaks(&case_of(&campaign, found), None, property);
                 assert!(!kept, "{property} in run {found}, with all rules");
+            }
+            Way::Recordings(test) => {
+                assert!(RECORDINGS.contains(&format!("fn {test}()")), "{test}");
             }
             Way::Scenario(_) | Way::Harmless(_) => {}
         }
@@ -225,7 +244,7 @@ fn the_whole_table() {
             format!("{property}, {steps} steps, {states} states")
         });
         let otherwise = match way_of(rule) {
-            Way::Scenario(name) => format!("`{name}`"),
+            Way::Scenario(name) | Way::Recordings(name) => format!("`{name}`"),
             Way::Harmless(why) => why.to_owned(),
             _ => String::new(),
         };

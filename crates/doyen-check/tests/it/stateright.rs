@@ -220,7 +220,7 @@ where
         from: None,
         scope: None,
     };
-    let report = doyen_check::explore::<P>(&config, &scene, &rules, &plan(), &|_| {});
+    let report = doyen_check::explore::<P>(&config, &scene, &rules, &plan(), &|_| true);
     assert_eq!((report.limit, report.violation), (None, None));
     [theirs, report.progress.states]
 }
@@ -334,7 +334,7 @@ impl Model for Loop {
 }
 
 fn explore(toy: Loop) -> Option<Violation<(u32, u32)>> {
-    let found = search::search(&toy, &plan(), &|_| {});
+    let found = search::search(&toy, &plan(), &|_| true);
     assert_eq!(found.limit, None);
     found.violation
 }

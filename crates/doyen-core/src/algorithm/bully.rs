@@ -33,6 +33,8 @@
 //! - R6: a leader that is asked announces itself again; otherwise the asker would wait and ask forever (F6);
 //! - R7: exponential back-off with jitter.
 
+pub mod rules;
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -41,7 +43,7 @@ use super::elective::Elective;
 use super::leader_tracker::{ALIVE, Background, BackgroundTimer, LeaderClaim, LeaderTracker, NACK};
 use crate::config::{Announce, Config, Timing, Variant};
 use crate::members::{NodeId, Term};
-use crate::protocol::{self, AlgorithmMessage, Boot, Context, Kind};
+use crate::protocol::{self, AlgorithmMessage, Boot, Context, Family, Kind};
 use crate::time::Span;
 
 /// A member that runs Bully.
@@ -293,9 +295,9 @@ conversions! {
 
 impl AlgorithmMessage for Message {
     kinds! {
-        Self::Election { .. } => Kind::election("ELECTION"),
-        Self::Ok { .. } => Kind::election("OK"),
-        Self::Coordinator { .. } => Kind::election("COORDINATOR"),
+        Self::Election { .. } => Kind::election("ELECTION", Family::Ask, "asks a higher member whether it is up"),
+        Self::Ok { .. } => Kind::election("OK", Family::Answer, "answers a lower member: the sender is up and takes over"),
+        Self::Coordinator { .. } => Kind::election("COORDINATOR", Family::Announce, "announces that the sender leads"),
         Self::Background(Background::Alive { .. }) => ALIVE,
         Self::Background(Background::Nack { .. }) => NACK,
     }

@@ -50,6 +50,8 @@
 //!
 //! Without failures hardened mode sends the same messages, and a HOP-ACK for each.
 
+pub mod rules;
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -59,7 +61,7 @@ use super::leader_tracker::{ALIVE, Background, LeaderClaim, LeaderTracker, NACK}
 use super::ring::{self, HOP_ACK, Hop, Hops, Round, Timer};
 use crate::config::{Config, Timing, Variant};
 use crate::members::{Key, NodeId, Term};
-use crate::protocol::{AlgorithmMessage, Boot, Context, Kind};
+use crate::protocol::{AlgorithmMessage, Boot, Context, Family, Kind};
 use crate::wire;
 
 /// A member that runs Chang–Roberts. Small, because there are simulations with millions of them.
@@ -379,8 +381,13 @@ conversions! {
 }
 
 impl AlgorithmMessage for Message {
-    const KINDS: &'static [Kind] =
-        &[Kind::election("ELECTION"), Kind::election("ELECTED"), HOP_ACK, ALIVE, NACK];
+    const KINDS: &'static [Kind] = &[
+        Kind::election("ELECTION", Family::Ask, "carries the highest number so far round the ring"),
+        Kind::election("ELECTED", Family::Announce, "tells every member on the ring who has won"),
+        HOP_ACK,
+        ALIVE,
+        NACK,
+    ];
 
     #[inline]
     fn index(&self) -> usize {

@@ -28,11 +28,13 @@
 //! Hardened mode's data and the set of members that are down lie behind one pointer, so that a million textbook members stay
 //! small.
 
+pub mod rules;
+
 use serde::{Deserialize, Serialize};
 
 use super::elective::Elective;
 use crate::members::{Key, NodeId, PeerSet, Term};
-use crate::protocol::{Boot, Context, Kind, Origin, Role, View};
+use crate::protocol::{Boot, Context, Family, Kind, Origin, Role, View};
 
 /// A claim to lead: `leader` won the election numbered `term`. Claims are ordered by term, then by key.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -53,8 +55,9 @@ pub enum Background {
     Nack { term: Term },
 }
 
-pub(crate) const ALIVE: Kind = Kind::detector("ALIVE");
-pub(crate) const NACK: Kind = Kind::election("NACK");
+pub(crate) const ALIVE: Kind = Kind::detector("ALIVE", "says that a leader is up");
+pub(crate) const NACK: Kind =
+    Kind::election("NACK", Family::Refuse, "refuses what is too old, and names the later term");
 
 impl Background {
     /// Which of [`ALIVE`] and [`NACK`] it is.

@@ -72,6 +72,8 @@
 //! - M12, M13: an election that is repeated backs off exponentially, with jitter;
 //! - M14: otherwise a stopped member would have no reason to act when the other asker dies.
 
+pub mod rules;
+
 use std::cmp::Ordering;
 use std::fmt;
 
@@ -83,7 +85,7 @@ use super::leader_tracker::{
 };
 use crate::config::{Config, Timing, Variant};
 use crate::members::{Key, NodeId, Term};
-use crate::protocol::{self, AlgorithmMessage, Boot, Context, Kind};
+use crate::protocol::{self, AlgorithmMessage, Boot, Context, Family, Kind};
 use crate::time::{Delay, Span};
 
 /// A member that runs Modified Bully.
@@ -526,11 +528,11 @@ conversions! {
 
 impl AlgorithmMessage for Message {
     kinds! {
-        Self::Stop { .. } => Kind::election("STOP"),
-        Self::Election { .. } => Kind::election("ELECTION"),
-        Self::Ok { .. } => Kind::election("OK"),
-        Self::Grant { .. } => Kind::election("GRANT"),
-        Self::Coordinator { .. } => Kind::election("COORDINATOR"),
+        Self::Stop { .. } => Kind::election("STOP", Family::Refuse, "tells an asker to stop, because a lower member asks"),
+        Self::Election { .. } => Kind::election("ELECTION", Family::Ask, "asks a higher member whether it is up"),
+        Self::Ok { .. } => Kind::election("OK", Family::Answer, "answers the lowest asker with the priority of the sender"),
+        Self::Grant { .. } => Kind::election("GRANT", Family::HandOver, "tells the highest member that answered to lead"),
+        Self::Coordinator { .. } => Kind::election("COORDINATOR", Family::Announce, "announces that the sender leads"),
         Self::Background(Background::Alive { .. }) => ALIVE,
         Self::Background(Background::Nack { .. }) => NACK,
     }

@@ -71,6 +71,7 @@ mod message;
 mod rank;
 mod reachability;
 mod recovery;
+pub mod rules;
 mod transfer;
 
 use std::borrow::Cow;

@@ -97,7 +97,7 @@ pub trait Token: Clone + Eq + Hash + fmt::Debug + fmt::Display + Serialize {
 }
 
 /// The kind of a HOP-ACK.
-pub const HOP_ACK: Kind = Kind::link("HOP-ACK");
+pub const HOP_ACK: Kind = Kind::link("HOP-ACK", "confirms that a message on the ring has arrived");
 
 impl<T: Token> AlgorithmMessage for Message<T> {
     const KINDS: &'static [Kind] = T::KINDS;

@@ -37,6 +37,8 @@
 //!
 //! Without failures hardened mode sends the same messages, a HOP-ACK for each, and the winner's n−1 ALIVEs.
 
+pub mod rules;
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -44,9 +46,9 @@ use serde::{Deserialize, Serialize};
 use super::elective::Elective;
 use super::leader_tracker::{ALIVE, BackgroundTimer, LeaderClaim, NACK};
 use super::ring::{self, HOP_ACK, Round, Timer};
-use super::roll_call::{Reading, RollCallRing, Rules};
+use super::roll_call::{Reading, RollCallRing, RuleIds};
 use crate::members::{NodeId, Term};
-use crate::protocol::{Context, Kind, write_term};
+use crate::protocol::{Context, Family, Kind, write_term};
 
 /// A member that runs the ring with active lists; its roll is its active list.
 pub type RingActiveList = RollCallRing<ActiveList>;
@@ -70,7 +72,7 @@ pub struct Token {
 impl Reading for ActiveList {
     type Token = Token;
 
-    const RULES: Rules = Rules {
+    const IDS: RuleIds = RuleIds {
         start: "AL1",
         first: "AL2",
         further: "AL3",
@@ -119,7 +121,12 @@ impl RingActiveList {
 }
 
 impl ring::Token for Token {
-    const KINDS: &'static [Kind] = &[Kind::election("ELECT"), HOP_ACK, ALIVE, NACK];
+    const KINDS: &'static [Kind] = &[
+        Kind::election("ELECT", Family::Ask, "carries the number of one member round the ring"),
+        HOP_ACK,
+        ALIVE,
+        NACK,
+    ];
 
     fn index(&self) -> usize {
         0

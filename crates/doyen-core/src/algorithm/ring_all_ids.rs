@@ -46,6 +46,8 @@
 //!
 //! Without failures hardened mode sends the same messages for one initiator, and a HOP-ACK for each.
 
+pub mod rules;
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -53,10 +55,10 @@ use serde::{Deserialize, Serialize};
 use super::elective::Elective;
 use super::leader_tracker::{ALIVE, LeaderClaim, NACK};
 use super::ring::{self, HOP_ACK, Round};
-use super::roll_call::{Reading, RollCallRing, Rules};
+use super::roll_call::{Reading, RollCallRing, RuleIds};
 use crate::config::{Config, Variant};
 use crate::members::NodeId;
-use crate::protocol::{Context, Kind, write_term};
+use crate::protocol::{Context, Family, Kind, write_term};
 
 /// A member that runs the ring of all ids; its roll is the ids it has seen, from which the initiator elects.
 pub type RingAllIds = RollCallRing<AllIds>;
@@ -84,7 +86,7 @@ pub enum Token {
 impl Reading for AllIds {
     type Token = Token;
 
-    const RULES: Rules = Rules {
+    const IDS: RuleIds = RuleIds {
         start: "AI1",
         first: "AI2",
         further: "AI3",
@@ -178,8 +180,17 @@ impl RingAllIds {
 }
 
 impl ring::Token for Token {
-    const KINDS: &'static [Kind] =
-        &[Kind::election("ELECT-ME"), Kind::election("NEW-COORDINATOR"), HOP_ACK, ALIVE, NACK];
+    const KINDS: &'static [Kind] = &[
+        Kind::election("ELECT-ME", Family::Ask, "asks to be elected, round the whole ring"),
+        Kind::election(
+            "NEW-COORDINATOR",
+            Family::Announce,
+            "tells every member on the ring who was elected",
+        ),
+        HOP_ACK,
+        ALIVE,
+        NACK,
+    ];
 
     fn index(&self) -> usize {
         match self {

@@ -48,6 +48,8 @@
 //!   low is told the latest with NACK. A member that vouches adopts the asker's term nevertheless: when a leader has died and
 //!   the members notice one after the other, the round of the last to notice must not be too old for the others.
 
+pub mod rules;
+
 use std::fmt;
 use std::hash::Hash;
 use std::marker::PhantomData;
@@ -60,7 +62,7 @@ use super::ring::{self, HOP_ACK, Hops, Round, Timer, hop_limit, re_initiation};
 use super::ring_resilient::{Lap, Rounds};
 use crate::config::{Config, Timing};
 use crate::members::{Key, NodeId, Term};
-use crate::protocol::{Boot, Context, Kind};
+use crate::protocol::{Boot, Context, Family, Kind};
 
 /// A member that runs the list ring of cs677 and notes.
 pub type RingList = ListRing<Plain>;
@@ -455,8 +457,21 @@ impl Token {
 }
 
 impl ring::Token for Token {
-    const KINDS: &'static [Kind] =
-        &[Kind::election("ELECTION"), Kind::election("COORDINATOR"), HOP_ACK, ALIVE, NACK];
+    const KINDS: &'static [Kind] = &[
+        Kind::election(
+            "ELECTION",
+            Family::Ask,
+            "collects the members that are up, on its way round the ring",
+        ),
+        Kind::election(
+            "COORDINATOR",
+            Family::Announce,
+            "tells every member on the ring who has won",
+        ),
+        HOP_ACK,
+        ALIVE,
+        NACK,
+    ];
 
     fn index(&self) -> usize {
         match self.circuit {

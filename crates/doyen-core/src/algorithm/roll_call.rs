@@ -31,7 +31,7 @@ pub trait Reading: Clone + Eq + Hash + Debug + Default {
     /// What goes round its ring.
     type Token: Token + Copy;
     /// The names of the rules that both have.
-    const RULES: Rules;
+    const IDS: RuleIds;
 
     /// The token that carries the number of `member`.
     fn number(round: Round, member: NodeId) -> Self::Token;
@@ -57,7 +57,7 @@ pub trait Reading: Clone + Eq + Hash + Debug + Default {
 
 /// The names of rules in the table of a source.
 #[derive(Clone, Copy, Debug)]
-pub struct Rules {
+pub struct RuleIds {
     /// It starts an election.
     pub start: &'static str,
     /// The first number of an election has come.
@@ -122,7 +122,7 @@ impl<R: Reading> Elective for RollCallRing<R> {
                 self.take_back(back, cx);
             }
             Timer::Round => {
-                cx.rule(R::RULES.overdue);
+                cx.rule(R::IDS.overdue);
                 self.tracker.election_failed();
                 self.call_election(cx);
             }
@@ -131,7 +131,7 @@ impl<R: Reading> Elective for RollCallRing<R> {
     }
 
     fn call_election(&mut self, cx: &mut Context<'_, Self>) {
-        cx.rule(R::RULES.start);
+        cx.rule(R::IDS.start);
         cx.election_started();
         let me = self.tracker.id();
         let term = self.tracker.open_term(cx);
@@ -170,22 +170,22 @@ impl<R: Reading> RollCallRing<R> {
         match self.roll.enter(cx.config, &self.tracker, round, member) {
             Entry::Own => R::on_complete(self, cx),
             Entry::First => {
-                cx.rule(R::RULES.first);
+                cx.rule(R::IDS.first);
                 self.participate(cx);
                 self.pass(token, cx);
             }
             Entry::Further => {
-                cx.rule(R::RULES.further);
+                cx.rule(R::IDS.further);
                 if R::passes_on(self, cx.config) {
                     self.pass(token, cx);
                 }
             }
             Entry::Refused => {
-                cx.rule(R::RULES.refused);
+                cx.rule(R::IDS.refused);
                 self.tracker.vouch(member, round.term, cx);
             }
             Entry::Late => {
-                cx.rule(R::RULES.late);
+                cx.rule(R::IDS.late);
                 cx.send(member, Background::Nack { term: self.tracker.term() });
             }
             Entry::Known => {}

@@ -105,6 +105,15 @@ pub enum Rule {
     RejoinTakesOver,
     /// Sessions: a member that lost its disk does nothing until every other member has stored its new incarnation.
     RejoinIsConfirmed,
+    /// Sessions, against recordings: answers to sessions that are not met are limited.
+    AnswersAreLimited,
+    /// Sessions, against recordings: each kind of letter has answers and open questions of its own.
+    PromptersApart,
+    /// Sessions, against recordings: messages go to another address only after a question that was sent there was
+    /// answered from there.
+    AddressIsProven,
+    /// Sessions, against recordings: the answer to a question at another address counts for the session that asked.
+    AnswerIsForItsSession,
     /// Not safety: a leader whose lease has lapsed tries to renew it in the same term.
     LapsedLeaderRetries,
     /// Not safety: a successor reaches a majority, as far as the leader knows.

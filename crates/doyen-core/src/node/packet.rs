@@ -40,8 +40,14 @@ pub enum Body<M> {
 
 /// The kinds that a node adds to those of its algorithm. A retransmission is counted for the link, not for the
 /// election, whose messages are counted once.
-pub(crate) const ADDED: [Kind; 3] =
-    [Kind::link("RETRANSMIT"), Kind::link("ACK"), Kind::detector("HEARTBEAT")];
+pub(crate) const ADDED: [Kind; 3] = [
+    Kind::link("RETRANSMIT", "sends again what was not acknowledged"),
+    Kind::link("ACK", "acknowledges what has arrived on the link"),
+    Kind::detector(
+        "HEARTBEAT",
+        "says that the sender is up, and whether it receives from the receiver",
+    ),
+];
 
 impl<M: Message> Message for Packet<M> {
     fn kind(&self) -> Kind {

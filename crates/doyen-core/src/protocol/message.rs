@@ -36,9 +36,10 @@ pub trait Message: Clone + Eq + Hash + Debug + fmt::Display + Serialize {
         None
     }
 
-    /// The same message as it arrives from `address`, if the protocol knows addresses.
+    /// The same message as it arrives from `address`, if the protocol knows addresses; `None` is the address of the
+    /// sender's configured name.
     #[must_use]
-    fn posted_from(self, _address: SocketAddr) -> Self {
+    fn posted_from(self, _address: Option<SocketAddr>) -> Self {
         self
     }
 }
@@ -111,22 +112,62 @@ pub struct Kind {
     pub name: &'static str,
     /// The class in which its messages are counted.
     pub class: Class,
+    /// What such a message does, the same for every algorithm.
+    pub family: Family,
+    /// What it says, in a few words that begin with a verb.
+    pub meaning: &'static str,
 }
 
 impl Kind {
     /// A message of the election itself.
-    pub const fn election(name: &'static str) -> Self {
-        Self { name, class: Class::Election }
+    pub const fn election(name: &'static str, family: Family, meaning: &'static str) -> Self {
+        Self { name, class: Class::Election, family, meaning }
     }
 
     /// An acknowledgement or retransmission.
-    pub const fn link(name: &'static str) -> Self {
-        Self { name, class: Class::Link }
+    pub const fn link(name: &'static str, meaning: &'static str) -> Self {
+        Self { name, class: Class::Link, family: Family::Upkeep, meaning }
     }
 
     /// A heartbeat.
-    pub const fn detector(name: &'static str) -> Self {
-        Self { name, class: Class::Detector }
+    pub const fn detector(name: &'static str, meaning: &'static str) -> Self {
+        Self { name, class: Class::Detector, family: Family::Upkeep, meaning }
+    }
+}
+
+/// What a message does, whichever algorithm sends it. Pictures give each family a colour and a shape.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Family {
+    /// Asks: for an election, for a vote.
+    Ask,
+    /// Answers yes: is up, would vote, votes.
+    Answer,
+    /// Announces a leader.
+    Announce,
+    /// Moves leadership to a certain member.
+    HandOver,
+    /// Refuses, or tells to stop.
+    Refuse,
+    /// Keeps a leadership, a link or a failure detector going.
+    Upkeep,
+}
+
+impl Family {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Ask, Self::Answer, Self::Announce, Self::HandOver, Self::Refuse, Self::Upkeep];
+
+    /// Its name, one lower-case word.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ask => "ask",
+            Self::Answer => "answer",
+            Self::Announce => "announce",
+            Self::HandOver => "handover",
+            Self::Refuse => "refuse",
+            Self::Upkeep => "upkeep",
+        }
     }
 }
 

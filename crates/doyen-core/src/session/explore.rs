@@ -43,7 +43,7 @@ impl<P: Protocol> Session<P> {
             return;
         }
         for (id, peer) in &mut self.peers {
-            peer.encounter = self.kept.roster.get(*id).map(|met| Encounter::new(met, None));
+            peer.encounter = self.kept.roster.get(*id).map(Encounter::new);
         }
     }
 }

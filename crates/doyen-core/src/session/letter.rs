@@ -65,8 +65,8 @@ impl FromIterator<(NodeId, Met)> for Roster {
 /// A letter from one process to another.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Letter<M> {
-    /// Not sent: the address from which it came, or to which it goes. `None` where addresses are not known; then it
-    /// goes to the address of the receiver's configured name.
+    /// Not sent: the address from which it came, or to which it goes. `None`: the address of the sender's or the
+    /// receiver's configured name.
     pub at: Option<SocketAddr>,
     /// The sender's session.
     pub session: SessionId,
@@ -105,7 +105,10 @@ pub struct Greeting {
     pub wants_roster: bool,
 }
 
-pub(crate) const ADDED: [Kind; 2] = [Kind::link("GREETING"), Kind::link("ROSTER")];
+pub(crate) const ADDED: [Kind; 2] = [
+    Kind::link("GREETING", "asks which process of a member counts, and answers"),
+    Kind::link("ROSTER", "tells a rejoining process what the sender has stored of all members"),
+];
 
 impl<M: Message> Message for Letter<M> {
     fn kind(&self) -> Kind {
@@ -136,8 +139,8 @@ impl<M: Message> Message for Letter<M> {
         self.at
     }
 
-    fn posted_from(self, address: SocketAddr) -> Self {
-        Self { at: Some(address), ..self }
+    fn posted_from(self, address: Option<SocketAddr>) -> Self {
+        Self { at: address, ..self }
     }
 }
 

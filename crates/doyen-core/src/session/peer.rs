@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use super::letter::{Challenge, LAST_COUNTER, Met};
+use super::places::{Places, Prompts};
 use super::window::Window;
 use crate::members::SessionId;
 use crate::time::Span;
@@ -16,12 +17,16 @@ const REPEAT_AT_MOST: Span = Span::from_millis(1_000);
 /// S7: how long after an answer the next question is asked.
 pub(super) const PING: Span = Span::from_millis(2_000);
 
-/// S6: the period for which answers to sessions that have not been met are counted.
-pub(super) const PROMPT: Span = Span::from_millis(20);
-
-/// S6: how many of them are given in that period. One would be enough for one process, but another process of the same
-/// member must not be able to use it up each time.
-const MOST_PROMPTS: u8 = 4;
+/// What a letter of the met session is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Arrival {
+    /// It was received before, or is too old to tell.
+    Replayed,
+    /// It counts.
+    Fresh,
+    /// It counts and is the newest, and came from another address than the peer's (S10).
+    FromElsewhere,
+}
 
 /// One other member.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
@@ -39,8 +44,10 @@ pub(super) struct Peer {
     unanswered: u8,
     /// S8: a message is to be sent to it, so the next greeting goes sooner.
     hurried: bool,
-    /// S6: how many answers have been given since the timer was armed.
-    pub(super) prompts: u8,
+    /// S6: the answers that have been given since the timer was armed.
+    pub(super) prompts: Prompts,
+    /// S10: the open questions to other addresses.
+    pub(super) places: Places,
 }
 
 /// A session of a peer that has answered.
@@ -48,13 +55,13 @@ pub(super) struct Peer {
 pub(super) struct Encounter {
     pub(super) met: Met,
     window: Window,
-    /// Where its newest letter came from.
+    /// S10: where it has answered; none: at the address of its configured name.
     pub(super) address: Option<SocketAddr>,
 }
 
 impl Encounter {
-    pub(super) fn new(met: Met, address: Option<SocketAddr>) -> Self {
-        Self { met, window: Window::default(), address }
+    pub(super) fn new(met: Met) -> Self {
+        Self { met, window: Window::default(), address: None }
     }
 }
 
@@ -63,19 +70,35 @@ impl Peer {
         self.encounter.as_ref().is_some_and(|encounter| encounter.met.session == session)
     }
 
-    /// S2, S4: records a letter of the met session; `false` if it was received before. The newest letter determines the
-    /// peer's address.
-    pub(super) fn accept(&mut self, at: Option<SocketAddr>, counter: u64) -> bool {
-        let Some(encounter) = &mut self.encounter else { return false };
+    /// S2, S4: records a letter of the met session. The newest letter shows where the peer is: if that is where its
+    /// messages go, questions to other addresses are void.
+    pub(super) fn accept(&mut self, at: Option<SocketAddr>, counter: u64) -> Arrival {
+        let Some(encounter) = &mut self.encounter else { return Arrival::Replayed };
         let newest = encounter.window.is_newest(counter);
         if !encounter.window.accept(counter) {
-            return false;
+            return Arrival::Replayed;
         }
         // The last letter of a dead process comes from another socket.
-        if newest && counter != LAST_COUNTER {
+        if !newest || counter == LAST_COUNTER {
+            return Arrival::Fresh;
+        }
+        if encounter.address != at {
+            return Arrival::FromElsewhere;
+        }
+        self.places.forget(encounter.met.session);
+        Arrival::Fresh
+    }
+
+    /// S10: from now on, messages to the met session go to `at`.
+    pub(super) fn move_to(&mut self, at: Option<SocketAddr>) {
+        if let Some(encounter) = &mut self.encounter {
             encounter.address = at;
         }
-        true
+    }
+
+    /// Whether its messages go to `at`, or would if it were met there.
+    pub(super) fn is_expected_at(&self, at: Option<SocketAddr>) -> bool {
+        at.is_none() || self.encounter.as_ref().is_some_and(|encounter| encounter.address == at)
     }
 
     pub(super) fn accepted(&self) -> u64 {
@@ -102,13 +125,6 @@ impl Peer {
     /// S8: requests the next greeting sooner; returns whether that changes anything.
     pub(super) fn hurry(&mut self) -> bool {
         !std::mem::replace(&mut self.hurried, true)
-    }
-
-    /// S6: whether one more answer is allowed.
-    pub(super) fn may_be_prompted(&mut self) -> bool {
-        let may = self.prompts < MOST_PROMPTS;
-        self.prompts += u8::from(may);
-        may
     }
 
     /// The next letter is the last of this session.

@@ -2,18 +2,18 @@
 //!
 //! Such a process does not know which incarnations there have been. It rejoins in two rounds:
 //!
-//! - **R1, asking.** It greets with incarnation zero, which is never met, and asks every other member for its
+//! - **J1, asking.** It greets with incarnation zero, which is never met, and asks every other member for its
 //!   **roster**: what that member has stored about all members. A roster goes only to a session that has answered a
 //!   question, so a replayed letter never gets one. When every other member has sent its roster, the process takes over
 //!   their entries, chooses an incarnation above all that they state for it and not below the time of day in seconds,
 //!   and stores both.
-//! - **R2, confirming.** It greets with that incarnation, and asks every other member once more. It counts only a
+//! - **J2, confirming.** It greets with that incarnation, and asks every other member once more. It counts only a
 //!   roster that contains this process, with this incarnation in this session: then that member has stored it, and
 //!   accepts no earlier process any more. It takes over the entries of these rosters as well: if a second member is
 //!   being replaced at the same time, one of the members that store both tells the later of the two about the other.
 //!
 //! Only then the protocol above starts, with [`Origin::Rejoining`]; after a restart before it has stored something, the
-//! process begins with R2. So no message of the new process counts beside one of an earlier process. That needs a third
+//! process begins with J2. So no message of the new process counts beside one of an earlier process. That needs a third
 //! member: of two members, only the other one knows which process was replaced. If that one is replaced as well, or
 //! merely loses its disk, while the old process of the first still runs, it can find that old process and take it for
 //! the member. No rule can distinguish these cases; an operator must make sure that a replaced machine stays off.
@@ -28,14 +28,14 @@ use super::letter::{Met, Roster};
 use super::{Cx, Envelope, PLAUSIBLE_TIMES, Session, Stage};
 
 impl<P: Protocol> Session<P> {
-    /// R1.
+    /// J1.
     pub(super) fn begin_asking(
         &mut self,
         lowest: Incarnation,
         time_of_day: u32,
         cx: &mut Cx<'_, P>,
     ) {
-        cx.rule("R1");
+        cx.rule("J1");
         self.stage = match PLAUSIBLE_TIMES.contains(&time_of_day) {
             true => Stage::Asking { lowest, answered: PeerSet::new() },
             false => {
@@ -45,7 +45,7 @@ impl<P: Protocol> Session<P> {
         };
     }
 
-    /// R1, R2: what a member has stored about all members.
+    /// J1, J2: what a member has stored about all members.
     pub(super) fn on_roster(&mut self, envelope: Envelope, roster: &Roster, cx: &mut Cx<'_, P>) {
         let from = envelope.from;
         if !self.is_for_me(envelope) {
@@ -106,13 +106,13 @@ impl<P: Protocol> Session<P> {
         }
     }
 
-    /// R1: all members have answered.
+    /// J1: all members have answered.
     pub(super) fn end_asking(&mut self, cx: &mut Cx<'_, P>) {
         let Stage::Asking { lowest, answered } = &self.stage else { return };
         if answered.len() < self.peers.len() {
             return;
         }
-        cx.rule("R1");
+        cx.rule("J1");
         self.kept.incarnation = *lowest;
         self.stage = Stage::Confirming { answered: PeerSet::new() };
         self.presume(cx.config);
@@ -121,7 +121,7 @@ impl<P: Protocol> Session<P> {
         self.confirm(cx);
     }
 
-    /// R2: all members have stored this incarnation.
+    /// J2: all members have stored this incarnation.
     pub(super) fn confirm(&mut self, cx: &mut Cx<'_, P>) {
         let Stage::Confirming { answered } = &self.stage else { return };
         let needed = match cx.config.rules.keeps(Rule::RejoinIsConfirmed) {
@@ -129,7 +129,7 @@ impl<P: Protocol> Session<P> {
             false => 0,
         };
         if answered.len() >= needed {
-            cx.rule("R2");
+            cx.rule("J2");
             self.begin_running(Origin::Rejoining, cx);
         }
     }

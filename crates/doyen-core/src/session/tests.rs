@@ -1,6 +1,8 @@
 //! Three members over a network that loses, duplicates, reorders and replays, whose processes are restarted, moved and
 //! replaced while old ones still run.
 
+mod recordings;
+
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -61,8 +63,12 @@ fn address(member: NodeId, moved: u8) -> SocketAddr {
 
 impl World {
     fn new() -> Self {
-        let mut world =
-            Self { config: config(), hosts: Vec::new(), starts: 0, sent: Vec::new(), settled: 0 };
+        Self::with(Rules::default())
+    }
+
+    fn with(rules: Rules) -> Self {
+        let config = SessionConfig { rules, ..config() };
+        let mut world = Self { config, hosts: Vec::new(), starts: 0, sent: Vec::new(), settled: 0 };
         for id in (1..=MEMBERS).map(NodeId) {
             let boot = Boot::new(Incarnation(1), None, Origin::Joining);
             let host = world.started(id, boot, address(id, 0));
@@ -98,7 +104,12 @@ impl World {
 
     /// Delivers the letter with this number to the process at its destination.
     fn deliver(&mut self, number: usize) {
-        let (source, from, to, mail) = self.sent[number].clone();
+        self.deliver_from(Some(self.sent[number].0), number);
+    }
+
+    /// Delivers the letter with this number, as it arrives from `source`.
+    fn deliver_from(&mut self, source: Option<SocketAddr>, number: usize) {
+        let (_, from, to, mail) = self.sent[number].clone();
         let named = to.0 as usize - 1;
         let at = mail.destination();
         let is_there = |host: &Host| host.id == to && at.is_none_or(|at| host.address == at);
@@ -223,6 +234,11 @@ fn members_meet_store_that_and_find_each_other_after_a_move() {
     assert!(world.have_all_met(), "it has moved");
 }
 
+/// Where an attacker is, who has no key and answers nothing.
+fn attacker() -> SocketAddr {
+    SocketAddr::from(([192, 0, 2, 1], 9999))
+}
+
 #[test]
 fn a_meeting_is_stored_before_anything_is_said_in_it() {
     let mut world = World::new();
@@ -235,7 +251,7 @@ fn a_meeting_is_stored_before_anything_is_said_in_it() {
         let before = world.hosts[place].process.contact(from);
         let mut out = Effects::new();
         let (source, _, _, _) = world.sent[number];
-        let message = mail.posted_from(source);
+        let message = mail.posted_from(Some(source));
         world.hosts[place].process.handle(
             &world.config,
             Event::Message { from, message },
@@ -394,6 +410,10 @@ enum Step {
     DeliverLatest,
     /// Every armed timer fires.
     Fire,
+    /// The same, from the address of an attacker.
+    Divert(Index),
+    /// A member gets another address while it runs.
+    Move(u32),
     /// A member crashes and comes back, here or elsewhere.
     Restart(u32, bool),
     /// A member's machine is replaced; the old one still runs.
@@ -407,6 +427,8 @@ fn any_step() -> impl Strategy<Value = Step> {
     prop_oneof![
         12 => any::<Index>().prop_map(Step::Deliver),
         16 => Just(Step::DeliverLatest),
+        6 => any::<Index>().prop_map(Step::Divert),
+        1 => member.clone().prop_map(Step::Move),
         3 => Just(Step::Fire),
         2 => (member.clone(), any::<bool>()).prop_map(|(member, moves)| Step::Restart(member, moves)),
         1 => member.clone().prop_map(Step::Replace),
@@ -425,6 +447,13 @@ proptest! {
             match step {
                 Step::Deliver(index) => world.deliver(index.index(world.sent.len())),
                 Step::DeliverLatest => world.deliver(world.sent.len() - 1),
+                Step::Divert(index) => {
+                    world.deliver_from(Some(attacker()), index.index(world.sent.len()));
+                }
+                Step::Move(member) => {
+                    let at = address(NodeId(member), 100 + world.starts as u8);
+                    world.hosts[member as usize - 1].address = at;
+                }
                 Step::Fire => world.fire_all(),
                 Step::Restart(member, moves) => world.restart(NodeId(member), moves),
                 // Two members that have lost their states wait for each other forever.
@@ -445,6 +474,10 @@ proptest! {
                     prop_assert!(same || now.is_some_and(|now| now.incarnation > met.incarnation));
                 }
                 *before = disk.roster.clone();
+            }
+            for process in world.hosts.iter().map(|host| &host.process) {
+                let addresses = (1..=MEMBERS).filter_map(|id| process.contact(NodeId(id))?.address);
+                prop_assert!({ addresses }.all(|at| at != attacker()), "diverted");
             }
         }
         world.settle();

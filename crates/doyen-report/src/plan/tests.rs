@@ -121,8 +121,14 @@ fn faults_are_named_and_added_to_the_base() {
 fn every_error_names_its_line() {
     let sweep = "[[sweep]]\nalgorithms = \"bully\"\nmembers = 3\n";
     let cases = [
-        ("titel = \"x\"".to_owned(), "p.toml:1: unknown field `titel`"),
-        ("[base]\nmembrs = 3".to_owned(), "p.toml:2: unknown field `membrs`"),
+        (
+            "titel = \"x\"".to_owned(),
+            "p.toml:1: titel: there is no such key; did you mean `title`?",
+        ),
+        (
+            "[base]\nmembrs = 3".to_owned(),
+            "p.toml:2: membrs: there is no such key; did you mean `members`?",
+        ),
         ("title = \"x\"".to_owned(), "p.toml: sweep: is missing"),
         ("[[sweep]]\nmembers = 3".to_owned(), "p.toml:1: sweep[0].algorithms: is missing"),
         ("[[sweep]]\nalgorithms = \"bully\"".to_owned(), "p.toml:1: sweep[0].members: is missing"),
@@ -132,7 +138,7 @@ fn every_error_names_its_line() {
         ),
         (
             format!("{sweep}los = 3"),
-            "p.toml:4: sweep[0].los: cannot be swept; use one of name, algorithms",
+            "p.toml:4: sweep[0].los: cannot be swept; did you mean `loss`?",
         ),
         (format!("{sweep}loss = \"5\""), "p.toml:4: sweep[0].loss: `5` is not a share"),
         (format!("{sweep}loss = true"), "p.toml:4: sweep[0].loss: `true` is not a share"),
@@ -197,7 +203,7 @@ fn every_error_in_a_report_names_its_line() {
             "x = \"members\"\ny = \"bytes\"\nonly = { colour = 1 }",
             "p.toml:8: report[0].only: a run has no `colour`",
         ),
-        ("x = \"members\"\ny = \"bytes\"\ncolor = 1", "p.toml:8: unknown field `color`"),
+        ("x = \"members\"\ny = \"bytes\"\ncolor = 1", "p.toml:8: color: there is no such key"),
     ];
     for (text, expected) in cases {
         let error = refused(&format!("{report}{text}"));

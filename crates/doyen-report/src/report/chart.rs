@@ -9,6 +9,7 @@ use crate::plan::Report;
 use crate::row::{Field, Unit, grouped};
 use doyen_sim::render::svg::canvas::{self, Canvas};
 use doyen_sim::render::svg::style_sheet;
+use doyen_sim::render::svg::tokens::SERIES;
 
 const WIDTH: f64 = 900.0;
 const HEIGHT: f64 = 420.0;
@@ -34,6 +35,7 @@ const STYLE: &str = "\
 .doyen-run .way.thread { stroke-width: 0.8; opacity: 0.6; }
 .doyen-run .tip.band { opacity: 0.13; }
 .doyen-run .dot:hover { opacity: 0.6; }
+.doyen-run .series:hover .way { stroke-width: 3; }
 ";
 
 /// Draws `picture` as `report` asks. It is not empty.
@@ -189,7 +191,7 @@ impl<'a> Chart<'a> {
 
     /// The thin line of the closed form where there is one, else the line of the medians; and the band around them.
     fn line(&mut self, series: &Series, points: &[Point]) {
-        self.canvas.group(&format!("m m{}", series.colour), &series.name);
+        self.canvas.group(&series_class(series.colour), &series.name);
         if points.len() > 1 && points.iter().any(|point| point.spread.is_wide()) {
             let high = points.iter().map(|point| (self.x.at(point.x), self.y.at(point.spread.p95)));
             let low = points.iter().map(|point| (self.x.at(point.x), self.y.at(point.spread.p5)));
@@ -226,7 +228,7 @@ impl<'a> Chart<'a> {
         if let Some(value) = point.formula.filter(|_| *formula) {
             lines.push(format!("by the closed form: {}", show(value)));
         }
-        self.canvas.group(&format!("m m{} dot", series.colour), &lines.join("; "));
+        self.canvas.group(&format!("{} dot", series_class(series.colour)), &lines.join("; "));
         let at = (self.x.at(point.x), self.y.at(spread.median));
         let corners: Vec<_> = shape(series.colour)
             .iter()
@@ -238,12 +240,17 @@ impl<'a> Chart<'a> {
 
     fn label(&mut self, label: &Label<'_>) {
         let x = self.x.to + 26.0;
-        self.canvas.group(&format!("m m{}", label.series.colour), &label.series.name);
+        self.canvas.group(&series_class(label.series.colour), &label.series.name);
         let thread = [label.from, (x - 10.0, label.y), (x - 4.0, label.y)];
         self.canvas.path("way thread", &thread, false);
         self.canvas.words("label end", (x, label.y + 4.0), &label.series.name);
         self.canvas.close();
     }
+}
+
+/// The class of a series with this colour.
+fn series_class(colour: usize) -> String {
+    format!("series {}", SERIES[colour % SERIES.len()])
 }
 
 /// The corners of the dots of a colour, around the middle.

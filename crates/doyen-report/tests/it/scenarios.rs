@@ -1,5 +1,6 @@
 //! The scenarios of the sources: every file is a figure or an example. All of them run here, with the expected result.
 
+use std::collections::BTreeSet;
 use std::fs::{self, DirEntry};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -80,6 +81,9 @@ fn every_scenario_says_where_it_comes_from_and_what_to_expect() {
         if !file.case.about.to_lowercase().starts_with(source) {
             problems.push(format!("`about` does not begin with its source, `{source}`"));
         }
+        if !file.case.title.to_lowercase().starts_with(source) {
+            problems.push(format!("`title` does not begin with its source, `{source}`"));
+        }
         if file.case.about.lines().count() > 3 {
             problems.push("`about` is longer than three lines".to_owned());
         }
@@ -92,6 +96,47 @@ fn every_scenario_says_where_it_comes_from_and_what_to_expect() {
         }
         problems
     });
+}
+
+#[test]
+fn every_scenario_has_a_short_title_of_its_own() {
+    let mut titles = BTreeSet::new();
+    for name in SOURCES.iter().chain(&["flaws", "quorum"]).flat_map(|folder| names_in(folder)) {
+        let title = load(&name).unwrap_or_else(|problem| panic!("{problem}")).case.title;
+        assert!(!title.is_empty(), "{name}.toml has no title");
+        assert!(title.chars().count() <= 64, "{name}.toml: the title is too long: {title}");
+        assert!(titles.insert(title.clone()), "{name}.toml: another scenario is called {title}");
+    }
+}
+
+/// The rules that fired in an event.
+fn rules_of(event: &EventKind) -> &[String] {
+    match event {
+        EventKind::Received { rules, .. }
+        | EventKind::Fired { rules, .. }
+        | EventKind::Campaign { rules, .. }
+        | EventKind::Commanded { rules, .. }
+        | EventKind::Retired { rules, .. }
+        | EventKind::Released { rules, .. }
+        | EventKind::Restarted { rules, .. } => rules,
+        _ => &[],
+    }
+}
+
+#[test]
+fn every_rule_that_fires_has_words() {
+    for name in SOURCES.iter().chain(&["flaws", "quorum"]).flat_map(|folder| names_in(folder)) {
+        let case = load(&name).unwrap_or_else(|problem| panic!("{problem}")).case;
+        if case.expect.as_ref().and_then(|expect| expect.messages) > Some(SMALL) {
+            continue;
+        }
+        let mut events: Vec<TraceEvent> = Vec::new();
+        run::run(&case, Some(&mut events));
+        for id in events.iter().flat_map(|event| rules_of(&event.kind)) {
+            let has_words = case.algorithm.rules().any(|rule| rule.id == id);
+            assert!(has_words, "{name}.toml: {} has no words for {id}", case.algorithm);
+        }
+    }
 }
 
 #[test]

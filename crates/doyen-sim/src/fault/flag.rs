@@ -64,6 +64,38 @@ impl Fault {
         };
         Ok(Self::at(Time::ZERO + at.parse::<Span>()?, what))
     }
+
+    /// The flag that says the same, and its value; none if only a file can say it.
+    pub fn to_flag(&self) -> Option<(&'static str, String)> {
+        let at = self.time()?;
+        let value = match &self.what {
+            Action::Crash { member, forwards, guardian: None } => {
+                format!("{member}@{at}{}", if *forwards { ",forwards" } else { "" })
+            }
+            Action::Restart { member, disk: Disk::Kept, pace: None, place: Place::Same } => {
+                format!("{member}@{at}")
+            }
+            Action::Restart { member, disk: Disk::Lost, pace: None, place: Place::Same } => {
+                format!("{member}@{at},fresh")
+            }
+            Action::Pause { member, lasting } => format!("{member}@{at}+{lasting}"),
+            Action::Clock { member, rate_ppm, jump } => {
+                let jump = if *jump == Span::ZERO { String::new() } else { format!("+{jump}") };
+                format!("{member}={}@{at}{jump}", f64::from(*rate_ppm) / 1e6)
+            }
+            Action::Cut { from, to } => format!("{from}>{to}@{at}"),
+            Action::Partition { groups, old } if old.is_empty() => {
+                let group = |ids: &Vec<NodeId>| {
+                    ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+                };
+                let groups: Vec<String> = groups.iter().map(group).collect();
+                format!("{}@{at}", groups.join("/"))
+            }
+            Action::Heal => at.to_string(),
+            _ => return None,
+        };
+        Some((self.what.kind(), value))
+    }
 }
 
 fn member(text: &str) -> Result<NodeId, String> {
@@ -92,5 +124,31 @@ impl FromStr for Chaos {
             until: Some(until.parse()?),
             ..Self::default()
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_flag_says_is_written_as_the_same_flag() {
+        for (flag, value) in [
+            ("crash", "5@3ms"),
+            ("crash", "5@3ms,forwards"),
+            ("restart", "5@9ms"),
+            ("restart", "5@9ms,fresh"),
+            ("pause", "3@2ms+10ms"),
+            ("clock", "3=0.9@0"),
+            ("clock", "3=1@5ms+2ms"),
+            ("cut", "1>3@2ms"),
+            ("partition", "1,2/3,4@2ms"),
+            ("heal", "50ms"),
+        ] {
+            let fault = Fault::from_flag(flag, value).unwrap();
+            assert_eq!(fault.to_flag(), Some((flag, value.to_owned())));
+        }
+        let copy = Fault::at(Time::ZERO, Action::CopyDisk(NodeId(1)));
+        assert_eq!(copy.to_flag(), None);
     }
 }

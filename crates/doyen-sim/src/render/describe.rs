@@ -53,6 +53,26 @@ impl Phrase {
     }
 }
 
+/// An event in words, without the rules that fired: `5 receives OK from 6`. Nothing of sendings, of timers that are armed
+/// and of views in which nothing changes that is worth a word.
+pub fn in_words(event: &TraceEvent, transition: Transition) -> Option<String> {
+    match &event.kind {
+        EventKind::Received { from, to, kind, .. } => {
+            Some(format!("{to} receives {kind} from {from}"))
+        }
+        EventKind::Missed { from, to, kind, .. } => {
+            Some(format!("{from}'s {kind} reaches {to}, which is down"))
+        }
+        EventKind::Cut { from, to } => Some(format!("the link from {from} to {to} is cut")),
+        EventKind::Mended { from, to } => Some(format!("the link from {from} to {to} is mended")),
+        kind => describe_network(kind).or_else(|| {
+            let event = TraceEvent { at: event.at, kind: event.kind.without_rules() };
+            let (phrase, peers) = describe(&event, transition)?;
+            Some(phrase.of(event.kind.member().as_slice(), &peers))
+        }),
+    }
+}
+
 /// What a member did or suffered, and which peers that concerns. Nothing of messages and links, which every view shows
 /// in its own way; of leases that they begin and end, not that they are renewed.
 pub(super) fn describe(
@@ -150,7 +170,7 @@ pub(super) fn describe_network(event: &EventKind) -> Option<String> {
 }
 
 /// `1,3,5..8`: ascending, runs of three and more as the ranges a scenario is written with.
-pub(super) fn names(ids: &[NodeId]) -> String {
+pub fn names(ids: &[NodeId]) -> String {
     let mut ids: Vec<u32> = ids.iter().map(|id| id.0).collect();
     ids.sort_unstable();
     let mut text = String::new();
@@ -165,7 +185,7 @@ pub(super) fn names(ids: &[NodeId]) -> String {
 }
 
 /// `1,2 | 3..5`: the sides of a partition.
-pub(super) fn sides(groups: &[Vec<NodeId>]) -> String {
+pub fn sides(groups: &[Vec<NodeId>]) -> String {
     let sides: Vec<String> = groups.iter().map(|group| names(group)).collect();
     sides.join(" | ")
 }
@@ -186,7 +206,7 @@ fn expiry(timer: &str) -> String {
         "Round" => "the election has not come back in time",
         "Window" => "has collected ELECTION long enough",
         "Election" => "election timeout",
-        "PreVote" => "no majority of pre-votes in time",
+        "PreVote" => "the time for pre-votes is over",
         "Vote" => "no majority of votes in time",
         "VoteLease" => "its vote lease expires",
         "HoldDown" => "hold-down ends",
@@ -200,7 +220,7 @@ fn expiry(timer: &str) -> String {
 
 /// A timer's name without the layers around it and without its number: `Inner(Background(Preempt))` is `Preempt`,
 /// `Hop(HopNumber(3))` is `Hop`.
-pub(super) fn timer_name(timer: &str) -> &str {
+pub fn timer_name(timer: &str) -> &str {
     const LAYERS: [&str; 3] = ["Inner", "Background", "Detector"];
     let mut words = timer.split(|c: char| !c.is_alphanumeric());
     words.find(|word| !LAYERS.contains(word)).unwrap_or(timer)

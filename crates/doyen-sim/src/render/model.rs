@@ -1,7 +1,7 @@
 //! What is known of every member at a moment of a run: the one reading of the events that all views share.
 
 use doyen_core::members::{NodeId, Term};
-use doyen_core::protocol::{Class, Role};
+use doyen_core::protocol::{Class, Role, View};
 
 use super::RunInfo;
 use crate::time::Time;
@@ -9,22 +9,33 @@ use crate::trace::{EventKind, TraceEvent};
 
 /// One member at a moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct MemberState {
-    pub(crate) life: Life,
-    pub(crate) role: Role,
-    pub(crate) leader: Option<NodeId>,
-    pub(crate) term: Term,
+pub struct MemberState {
+    /// Whether it does anything.
+    pub life: Life,
+    /// Its role.
+    pub role: Role,
+    /// The member that it follows or is.
+    pub leader: Option<NodeId>,
+    /// The term that it knows.
+    pub term: Term,
     /// The deadline of its lease, where leaders have leases.
-    pub(crate) lease: Option<Time>,
+    pub lease: Option<Time>,
 }
 
 /// Whether a member does anything.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Life {
+pub enum Life {
+    /// It handles what happens to it.
     Up,
     /// Until this time it does nothing.
     Paused(Time),
+    /// It has crashed, or has not been started.
     Down,
+}
+
+impl MemberState {
+    /// A member that is down: it believes nothing.
+    pub const DOWN: Self = Self { life: Life::Down, ..STARTED };
 }
 
 /// A member that has just come up.
@@ -33,17 +44,20 @@ const STARTED: MemberState =
 
 /// What an event changes in the state of its member, as far as a reader cares.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Transition {
+pub enum Transition {
     /// Nothing worth a word.
     None,
+    /// It leads now.
     Leads,
     /// It still leads, and is about to hand over.
     Retires,
     /// It leads no longer, and may follow another member at once.
     StepsDown(Option<NodeId>),
+    /// It follows this member now.
     Follows(NodeId),
     /// It no longer takes part in an election, or no longer follows, and knows no leader.
     LosesLeader,
+    /// It takes part in an election now.
     Campaigns,
     /// It holds a lease now, in this term.
     GainsLease(Term),
@@ -53,16 +67,18 @@ pub(crate) enum Transition {
 
 /// An event that is shown.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Shown {
+pub struct Shown {
     /// Where its member is shown, and the member's state before; none if the event concerns all.
-    pub(crate) member: Option<(usize, MemberState)>,
-    pub(crate) transition: Transition,
+    pub member: Option<(usize, MemberState)>,
+    /// What changes in that state.
+    pub transition: Transition,
 }
 
 /// Follows a run event by event.
 #[derive(Clone, Debug)]
-pub(crate) struct RunModel {
-    pub(crate) info: RunInfo,
+pub struct RunModel {
+    /// Who takes part.
+    pub info: RunInfo,
     /// In the order in which they are shown.
     members: Vec<MemberState>,
     filter: Filter,
@@ -70,7 +86,7 @@ pub(crate) struct RunModel {
 
 impl RunModel {
     /// Every member at the beginning of a run. `background`: heartbeats, acknowledgements and their timers are shown too.
-    pub(crate) fn new(info: RunInfo, background: bool) -> Self {
+    pub fn new(info: RunInfo, background: bool) -> Self {
         let follower = MemberState { leader: info.leader, ..STARTED };
         let mut members = vec![follower; info.len()];
         if let Some(place) = info.leader.and_then(|leader| info.place(leader)) {
@@ -82,13 +98,25 @@ impl RunModel {
         Self { info, members, filter: Filter::new(background) }
     }
 
+    /// The same with what the members really believe at the beginning, in the order of their ids.
+    #[must_use]
+    pub fn with_views(mut self, views: &[View]) -> Self {
+        for (id, &View { leader, term, role }) in self.info.members.iter().zip(views) {
+            if let Some(place) = self.info.place(id) {
+                let state = &mut self.members[place];
+                (state.leader, state.term, state.role) = (leader, term, role);
+            }
+        }
+        self
+    }
+
     /// The member shown at `place`.
-    pub(crate) fn member(&self, place: usize) -> MemberState {
+    pub fn member(&self, place: usize) -> MemberState {
         self.members[place]
     }
 
     /// Takes note of an event. None if it is not shown, or is about a stranger, whom a trace edited by hand may name.
-    pub(crate) fn apply(&mut self, event: &TraceEvent) -> Option<Shown> {
+    pub fn apply(&mut self, event: &TraceEvent) -> Option<Shown> {
         if !self.filter.passes(&event.kind) {
             return None;
         }
@@ -110,7 +138,7 @@ fn step(before: MemberState, event: &EventKind) -> (MemberState, Transition) {
             let after = MemberState { leader, role, term, ..before };
             (after, transition(before, after))
         }
-        EventKind::Leased { until, .. } => {
+        EventKind::Leased { until, old: false, .. } => {
             let transition = match (before.lease, until) {
                 (None, Some(_)) => Transition::GainsLease(before.term),
                 (Some(deadline), None) => Transition::LosesLease(deadline),
@@ -120,7 +148,7 @@ fn step(before: MemberState, event: &EventKind) -> (MemberState, Transition) {
         }
         // That its lease is over is told next.
         EventKind::Crashed { .. } => {
-            (MemberState { life: Life::Down, lease: before.lease, ..STARTED }, Transition::None)
+            (MemberState { lease: before.lease, ..MemberState::DOWN }, Transition::None)
         }
         EventKind::Restarted { .. } => (STARTED, Transition::None),
         EventKind::Paused { until, .. } => {
@@ -158,10 +186,10 @@ impl Filter {
         Self { background, hidden: Vec::new() }
     }
 
-    /// Whether an event is shown. Arming a timer never is: that it fires says enough.
+    /// Whether an event is shown. Arming and disarming a timer never are: that it fires says enough.
     pub(super) fn passes(&mut self, event: &EventKind) -> bool {
         match event {
-            EventKind::Armed { .. } => false,
+            EventKind::Armed { .. } | EventKind::Disarmed { .. } => false,
             _ if self.background => true,
             EventKind::Fired { background, .. } => !background,
             EventKind::Sent { class, kind, .. } => {

@@ -60,7 +60,13 @@ pub(super) fn member(members: &Members, key: &str, id: u32) -> Result<NodeId> {
 
 pub(super) fn kind(kinds: &[Kind], key: &str, name: &str) -> Result<usize> {
     kinds.iter().position(|kind| kind.name == name).ok_or_else(|| {
-        let names: Vec<&str> = kinds.iter().map(|kind| kind.name).collect();
+        let mut names: Vec<&str> = Vec::new();
+        for kind in kinds {
+            // A layer may have a kind of the same name as the algorithm above it.
+            if !names.contains(&kind.name) {
+                names.push(kind.name);
+            }
+        }
         let problem =
             format!("there are no {name} messages; this algorithm has {}", names.join(", "));
         ScenarioError::new(key, problem)

@@ -18,6 +18,7 @@ use super::parse::{Result, bounded, kind, member, named, parse_range};
 use super::{Initiator, Initiators, MemberList, RingOrder, Scenario, ScenarioError};
 use crate::fault::{self, Chaos, ChaosKind, Fault, Trigger};
 use crate::initiators;
+use crate::message::MessageChange;
 use crate::network::{DelayModel, NetworkModel};
 use crate::random::Random;
 use crate::text::Share;
@@ -26,6 +27,8 @@ use crate::time::Time;
 /// A scenario that makes sense: what [`run`](crate::run::run) runs.
 #[derive(Clone, Debug)]
 pub struct Case {
+    /// Its title, for people; may be empty.
+    pub title: String,
     /// What it shows, for people.
     pub about: String,
     /// The algorithm.
@@ -58,6 +61,8 @@ pub struct Case {
     pub sessions: bool,
     /// What goes wrong, besides the initiators' noticing.
     pub faults: Vec<Fault>,
+    /// What is done to single messages.
+    pub changes: Vec<MessageChange>,
     /// How long it takes to stop what runs under the lease of a retiring leader.
     pub retire: Span,
     /// What goes wrong at random.
@@ -68,6 +73,8 @@ pub struct Case {
     pub until: Time,
     /// After how many election messages it ends at the latest.
     pub message_limit: u64,
+    /// After how many events it ends at the latest. No scenario says that: a host sets it that runs what strangers write.
+    pub event_limit: u64,
     /// What must come out.
     pub expect: Option<super::Expect>,
 }
@@ -124,6 +131,11 @@ impl Case {
     /// filter that tells incarnations apart.
     pub fn is_layered(&self) -> bool {
         self.reliable || self.detector.is_some() || self.config.hardened() || self.sessions
+    }
+
+    /// By how much single messages are delayed at most.
+    pub(crate) fn longest_change(&self) -> Span {
+        self.changes.iter().map(|it| it.change.delay()).max().unwrap_or_default()
     }
 
     /// L1: how long it takes until somebody has a lease, once all trouble is over; by the longest paces that members
@@ -220,6 +232,7 @@ impl Scenario {
         let quorum = self.resolve_quorum(&timing, &members)?;
         let faults = self.resolve_faults(algorithm, &members, kinds, &quorum, &timing)?;
         self.check_chaos()?;
+        let changes = self.resolve_changes(&members, &layers::kinds(algorithm))?;
         let count = members.len() as u64;
         let longest = fault::longest_paces(&quorum, &faults);
         let config = Config { members, timing, mode, announce, quorum };
@@ -236,11 +249,14 @@ impl Scenario {
                 if sessions {
                     calm = calm + SESSIONS_CALM;
                 }
+                let late = changes.iter().map(|it| it.change.delay());
                 end_of_faults(&initiators, &faults, self.chaos.as_ref())
+                    + late.fold(Span::ZERO, |sum, delay| sum + delay)
                     + fault::stretched(calm, fault::slowest_clock(&faults))
             }
         };
         Ok(Case {
+            title: self.title.trim().replace('\n', " "),
             about: self.about.trim().to_owned(),
             algorithm,
             convention,
@@ -257,11 +273,13 @@ impl Scenario {
             reliable: self.reliable,
             sessions,
             faults,
+            changes,
             retire: self.quorum.as_ref().and_then(|options| options.retire).unwrap_or_default(),
             chaos: self.chaos.clone(),
             seed,
             until,
             message_limit: self.resolve_message_limit()?,
+            event_limit: u64::MAX,
             expect: self.expect.clone(),
         })
     }

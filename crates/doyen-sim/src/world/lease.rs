@@ -75,7 +75,10 @@ impl<P: Protocol> World<'_, '_, P> {
             let counted = armed.as_ref().map(Armed::counted);
             monitor.lease_changed(self.now, position, until.zip(counted));
         }
-        self.record_of(position, EventKind::Leased { member: self.id(position), until });
+        self.record_of(
+            position,
+            EventKind::Leased { member: self.id(position), until, old: false },
+        );
     }
 
     /// Leases that have run out by now, though their holders have not noticed.

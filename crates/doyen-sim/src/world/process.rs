@@ -42,6 +42,9 @@ pub(super) struct Processes {
     addresses: Vec<SocketAddr>,
     /// Where the configured name of each member leads.
     names: Vec<SocketAddr>,
+    /// For each process, where the names led when it started. As on a real host, another look is taken only when nobody is
+    /// there any more.
+    resolved: Vec<Vec<SocketAddr>>,
     /// How many addresses have been given besides the first ones.
     moves: u16,
     /// How many processes have been started besides the first ones.
@@ -58,6 +61,7 @@ impl Processes {
             owners: Vec::new(),
             present: (0..listed).collect(),
             names: addresses.clone(),
+            resolved: vec![addresses.clone(); listed as usize],
             addresses,
             moves: 0,
             starts: 0,
@@ -95,6 +99,23 @@ impl Processes {
         std::iter::once(member).chain(of_member).find(is_there)
     }
 
+    /// The process of `member` that `from` reaches at `address`, or by name.
+    fn reached(&self, from: u32, member: u32, address: Option<SocketAddr>) -> Option<u32> {
+        let named = || self.at(member, self.resolved[from as usize][member as usize]);
+        let named_now = || self.at(member, self.names[member as usize]);
+        match address {
+            Some(address) => self.at(member, address),
+            None => named().or_else(named_now),
+        }
+    }
+
+    /// Where messages of `from` come from as `to` sees it: `None` if that is where the sender's name leads.
+    fn source(&self, from: u32, to: u32) -> Option<SocketAddr> {
+        let source = self.addresses[from as usize];
+        let named = self.resolved[to as usize][self.owner(from) as usize];
+        (source != named).then_some(source)
+    }
+
     /// A process of `member` comes up at another address.
     fn next_address(&mut self, member: u32, place: Place) -> SocketAddr {
         self.moves += 1;
@@ -110,6 +131,9 @@ impl Processes {
         if place != Place::Same && !self.addresses.is_empty() {
             self.addresses[process as usize] = self.next_address(self.owner(process), place);
         }
+        if let Some(resolved) = self.resolved.get_mut(process as usize) {
+            resolved.clone_from(&self.names);
+        }
     }
 
     /// A second process of `member` comes up elsewhere, and is the present one from now on.
@@ -117,6 +141,7 @@ impl Processes {
         let process = self.addresses.len() as u32;
         let address = self.next_address(member, place);
         self.addresses.push(address);
+        self.resolved.push(self.names.clone());
         self.owners.push(member);
         self.present[member as usize] = process;
         process
@@ -294,9 +319,9 @@ impl<P: Protocol> World<'_, '_, P> {
     /// Sends a message of the process `from` to `to`, at the address where that is, or is said to be.
     #[inline(never)]
     pub(super) fn post(&mut self, from: u32, to: u32, message: P::Message, lag: Span) {
-        let named = || self.processes.names[to as usize];
-        let receiver = self.processes.at(to, message.destination().unwrap_or_else(named));
-        let message = message.posted_from(self.processes.addresses[from as usize]);
+        let receiver = self.processes.reached(from, to, message.destination());
+        let to = receiver.unwrap_or(self.processes.present(to));
+        let message = message.posted_from(self.processes.source(from, to));
         let kind = P::kind_index(self.setup.config, &message);
         self.metrics.sent(kind, message.encoded_len());
         self.messages_sent += 1;
@@ -307,7 +332,6 @@ impl<P: Protocol> World<'_, '_, P> {
             member.sent += 1;
             depth += 1;
         }
-        let to = receiver.unwrap_or(self.processes.present(to));
         let delivery = Delivery { from: sender, to, id, depth, message };
         self.send_with_care(from, self.now + lag, delivery, receiver.is_some());
     }
@@ -336,8 +360,11 @@ impl<P: Protocol> World<'_, '_, P> {
         if !P::has_sessions() || self.processes.is_present(position) {
             return self.record(what);
         }
+        let member: NodeId = self.id(position);
+        if let EventKind::Leased { until, .. } = what {
+            self.record(EventKind::Leased { member, until, old: true });
+        }
         if let Some(note) = of_old_process(&what) {
-            let member: NodeId = self.id(position);
             self.record(EventKind::Noted { member, note: format!("old process: {note}") });
         }
     }

@@ -51,9 +51,21 @@ impl<P: Protocol> World<'_, '_, P> {
         }
     }
 
-    pub(super) fn disarm(&mut self, member: u32, timer: P::Timer) {
-        if self.armed.remove(&(member, timer)).is_some() {
+    /// Disarms a timer; returns whether it was armed.
+    pub(super) fn disarm(&mut self, member: u32, timer: P::Timer) -> bool {
+        let was_armed = self.armed.remove(&(member, timer)).is_some();
+        if was_armed {
             *self.ledger(timer) -= 1;
+        }
+        was_armed
+    }
+
+    /// A member disarms its timer.
+    pub(super) fn cancel(&mut self, member: u32, timer: P::Timer) {
+        if self.disarm(member, timer) && self.observer.is_some() {
+            let id = self.id(member);
+            let timer = format!("{timer:?}");
+            self.record_of(member, EventKind::Disarmed { member: id, timer });
         }
     }
 

@@ -1,16 +1,54 @@
-//! Telling those who watch: the observer, who is shown everything, and the monitor, who judges. Without either nothing here
-//! is done.
+//! Telling those who watch: the observer, who is shown everything, the monitor, who judges, and whoever may stop the run.
+//! Without any of them nothing here is done.
+
+use std::fmt;
 
 use doyen_core::members::NodeId;
 use doyen_core::protocol::{Class, Effects, Message, Notice, Protocol};
 
 use super::process::is_final;
 use super::{Delivery, World};
-use crate::monitor::Sending;
+use crate::message::Change;
+use crate::monitor::{Monitor, Sending};
 use crate::network::Fate;
-use crate::trace::{EventKind, TraceEvent};
+use crate::trace::{EventKind, Observer, TraceEvent};
+
+/// The events between two reports of progress: a few milliseconds.
+pub(super) const REPORT_EVERY: u64 = 1 << 14;
+
+/// Is told from time to time how many events there have been; returns whether to go on.
+pub type Progress<'o> = &'o mut (dyn FnMut(u64) -> bool + 'o);
+
+/// Those who watch a run. Nothing is computed for one who is absent.
+#[derive(Default)]
+pub struct Watchers<'o> {
+    /// Is shown everything that happens.
+    pub observer: Option<&'o mut dyn Observer>,
+    /// Is told from the very beginning what the properties are about.
+    pub monitor: Option<&'o mut (dyn Monitor + 'o)>,
+    /// May stop the run.
+    pub progress: Option<Progress<'o>>,
+}
+
+impl fmt::Debug for Watchers<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watchers")
+            .field("observer", &self.observer.is_some())
+            .field("monitor", &self.monitor.is_some())
+            .field("progress", &self.progress.is_some())
+            .finish()
+    }
+}
 
 impl<P: Protocol> World<'_, '_, P> {
+    /// Reports how many events there have been; returns whether to go on.
+    #[cold]
+    pub(super) fn report_progress(&mut self) -> bool {
+        let events = self.metrics.events;
+        self.next_report = events + REPORT_EVERY;
+        self.progress.as_mut().is_none_or(|progress| progress(events))
+    }
+
     pub(super) fn inform(&mut self, position: u32, notice: Notice) {
         if self.observer.is_some()
             && let Some(event) = EventKind::of_notice(self.id(position), &notice)
@@ -40,7 +78,12 @@ impl<P: Protocol> World<'_, '_, P> {
         self.count(to, false, kind);
     }
 
-    pub(super) fn record_sending(&mut self, delivery: &Delivery<P::Message>, fate: Fate) {
+    pub(super) fn record_sending(
+        &mut self,
+        delivery: &Delivery<P::Message>,
+        fate: Fate,
+        change: Option<Change>,
+    ) {
         let &Delivery { from, to, id, ref message, .. } = delivery;
         let kind = message.kind();
         let (arrives, again) = match fate {
@@ -56,6 +99,7 @@ impl<P: Protocol> World<'_, '_, P> {
             class: kind.class,
             arrives,
             again,
+            changed: change.map(Change::traced),
         });
     }
 

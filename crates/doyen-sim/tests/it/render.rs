@@ -48,6 +48,7 @@ fn message() -> impl Strategy<Value = EventKind> {
                     class,
                     arrives,
                     again,
+                    changed: None,
                 }
             }
         ),
@@ -92,8 +93,11 @@ fn event() -> impl Strategy<Value = EventKind> {
         pair().prop_map(|(from, to)| EventKind::Mended { from, to }),
         vec(vec(member(), 0..3), 0..3).prop_map(|groups| EventKind::Partitioned { groups }),
         Just(EventKind::Network { text: "all messages take 5ms".to_owned() }),
-        (member(), option::of(time()))
-            .prop_map(|(member, until)| EventKind::Leased { member, until }),
+        (member(), option::of(time())).prop_map(|(member, until)| EventKind::Leased {
+            member,
+            until,
+            old: false
+        }),
         Just(EventKind::Healed),
     ]
 }
@@ -112,7 +116,7 @@ fn info() -> impl Strategy<Value = RunInfo> {
         let members = Members::range(1, 4).unwrap();
         let members = members.with_ring([2, 4, 1, 3].map(NodeId)).unwrap();
         let transmission = if timed { Span::from_millis(1) } else { Span::ZERO };
-        RunInfo { title, members, clockwise, leader, leases, transmission }
+        RunInfo { title, subtitle: None, members, clockwise, leader, leases, transmission }
     })
 }
 

@@ -296,3 +296,111 @@ fn a_random_restart_does_not_revive_who_crashed_again() {
     let crashes = story.iter().filter(|line| line.starts_with("crash")).count();
     assert_eq!((crashes, restarts), (4, 2), "{story:#?}");
 }
+
+/// When each message of a run arrived, as `6:1:COORDINATOR`, and again.
+fn arrivals(records: &[TraceEvent]) -> Vec<String> {
+    let tell = |record: &TraceEvent| match &record.kind {
+        EventKind::Sent { from, to, kind, arrives, again, changed, .. } => {
+            let time = |at: Option<_>| {
+                at.map_or("never".to_owned(), |at: doyen_sim::time::Time| at.to_string())
+            };
+            let again = again.map_or(String::new(), |_| format!(" and {}", time(*again)));
+            let changed = changed.map_or(String::new(), |changed| format!(", {changed:?}"));
+            Some(format!("{from}:{to}:{kind} {}{again}{changed}", time(*arrives)))
+        }
+        _ => None,
+    };
+    records.iter().filter_map(tell).collect()
+}
+
+const THREE_MEMBERS: &str = r#"
+    algorithm = "bully"
+    members = 3
+    initiators = [2]
+"#;
+
+#[test]
+fn a_single_message_is_dropped_delayed_or_doubled_and_no_other() {
+    let (_, records) = watch(THREE_MEMBERS);
+    let plain = arrivals(&records);
+    assert_eq!(
+        plain,
+        ["2:3:ELECTION 1ms", "3:2:OK 2ms", "3:1:COORDINATOR 4ms", "3:2:COORDINATOR 4ms"]
+    );
+    let changed = |change: &str| {
+        let (outcome, records) = watch(&format!("{THREE_MEMBERS}{change}"));
+        assert_eq!(outcome.never_sent, []);
+        let arrivals = arrivals(&records);
+        (arrivals.into_iter().find(|line| line.starts_with("3:1")).unwrap(), outcome)
+    };
+    let (line, outcome) = changed(r#"drop = ["3:1:COORDINATOR"]"#);
+    assert_eq!(line, "3:1:COORDINATOR never, Dropped");
+    assert_eq!((outcome.messages.lost, outcome.messages.total, outcome.agreed), (1, 4, false));
+    let (line, outcome) = changed(r#"late = ["3:1:COORDINATOR+2ms"]"#);
+    assert_eq!(line, "3:1:COORDINATOR 6ms, Delayed");
+    assert!(outcome.agreed);
+    let (line, _) = changed(r#"twice = ["3:1:COORDINATOR"]"#);
+    assert_eq!(line, "3:1:COORDINATOR 4ms and 5ms, Doubled");
+    let (line, _) = changed(r#"twice = ["3:1:COORDINATOR:1+5ms"]"#);
+    assert_eq!(line, "3:1:COORDINATOR 4ms and 9ms, Doubled");
+}
+
+#[test]
+fn a_change_of_a_message_that_nobody_sends_is_reported() {
+    let text = format!("{THREE_MEMBERS}drop = [\"3:1:COORDINATOR:2\", \"1:3:OK\"]");
+    let (outcome, records) = watch(&text);
+    let names: Vec<String> = outcome.never_sent.iter().map(ToString::to_string).collect();
+    assert_eq!(names, ["3:1:COORDINATOR:2", "1:3:OK"]);
+    assert_eq!(arrivals(&records), arrivals(&watch(THREE_MEMBERS).1));
+}
+
+/// Another message is drawn the same delay with the change as without, so two runs are equal until the change matters.
+#[test]
+fn a_change_draws_nothing() {
+    let text = r#"
+        algorithm = "bully"
+        mode = "hardened"
+        members = 4
+        initiators = [1, 2]
+        detector = "5ms"
+        delay = "uniform:1ms..3ms"
+        loss = "5%"
+        duplicate = "5%"
+        until = "40ms"
+    "#;
+    let plain = arrivals(&watch(text).1);
+    for change in [
+        "drop = [\"2:4:ELECTION\"]",
+        "late = [\"1:3:HEARTBEAT:2+3ms\"]",
+        "twice = [\"2:3:ELECTION\"]",
+    ] {
+        let (outcome, records) = watch(&format!("{text}{change}"));
+        assert_eq!(outcome.never_sent, []);
+        let changed = arrivals(&records);
+        let at = plain.iter().zip(&changed).position(|(one, other)| one != other).unwrap();
+        assert!(changed[at].contains("ed"), "{}", changed[at]);
+        assert_eq!(plain[at + 1], changed[at + 1]);
+    }
+}
+
+#[test]
+fn on_a_link_that_keeps_the_order_what_follows_waits_for_what_is_late() {
+    let text = r#"
+        algorithm = "ring-active-list"
+        members = 3
+        initiators = [1]
+    "#;
+    let received_by_2 = |change: &str| -> Vec<String> {
+        let (_, records) = watch(&format!("{text}{change}"));
+        let lines = records.iter().filter_map(|record| match &record.kind {
+            EventKind::Received { from, to, kind, .. } if to.0 == 2 && from.0 == 1 => {
+                Some(format!("{kind} {}", record.at))
+            }
+            _ => None,
+        });
+        lines.collect()
+    };
+    assert_eq!(received_by_2(""), ["ELECT 1ms", "ELECT 4ms", "ELECT 4ms"]);
+    let late = received_by_2("late = [\"1:2:ELECT:2+5ms\"]");
+    assert_eq!(late, ["ELECT 1ms", "ELECT 9ms", "ELECT 9ms"]);
+}

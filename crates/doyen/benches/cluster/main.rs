@@ -25,7 +25,7 @@ mod crash;
 mod loss;
 mod moves;
 mod namespace;
-#[path = "../../tests/support/mod.rs"]
+#[path = "../../tests/it/support/mod.rs"]
 mod support;
 
 use std::fs;

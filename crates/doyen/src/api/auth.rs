@@ -1,9 +1,13 @@
 //! Authorization of admin commands.
 //!
-//! A command needs the admin secret, a file in the state folder that only the node's user can read: a process that can
+//! A command that comes over the admin socket needs nothing else. Over HTTP commands are rejected unless that is switched
+//! on, and need the admin secret, a file in the state folder that only the node's user can read: a process that can
 //! read it could stop the node as well. The headers `Host` and `Origin` are checked besides: a web page that is open on
 //! this machine can send requests to loopback too, and with DNS rebinding its browser believes that the page comes from
 //! here; but the browser says which host name it used, and where the page came from.
+//!
+//! On loopback no other request is answered under a foreign name either. An address in `Host` is never foreign: rebinding
+//! needs a name. A client that sends no `Host` is not a browser.
 //!
 //! The port in `Host` does not matter: a tunnel or a container may have changed it, and no attack depends on it. A page
 //! from another port of this machine has another origin.
@@ -13,6 +17,7 @@ use std::io::{self, Write};
 use std::net::IpAddr;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{PoisonError, RwLock};
 
 use axum::http::request::Parts;
 use axum::http::uri::Authority;
@@ -21,7 +26,9 @@ use sha2::{Digest, Sha256};
 
 use super::problem::{Kind, Problem};
 use super::server::ConnInfo;
+use super::socket::{Draft, SOCKET_FILE};
 use crate::config::Settings;
+use crate::hex;
 
 /// The file of the admin secret in the state folder.
 pub const SECRET_FILE: &str = "admin-secret";
@@ -29,35 +36,63 @@ pub const SECRET_FILE: &str = "admin-secret";
 /// The random bytes of a secret.
 const SECRET_BYTES: usize = 32;
 
-/// What authorizes an admin command, and the host names of this node.
+/// How admin commands reach a node, and its host names.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Admin {
-    /// The file with the admin secret. It is created if it does not exist.
-    pub secret_file: PathBuf,
-    /// Names of this node in the `Host` of a command, besides its address and `localhost`.
+    /// The Unix socket for admin commands, which is created.
+    pub socket: PathBuf,
+    /// The file with the admin secret, if admin commands are accepted over HTTP. It is created if it does not exist.
+    pub secret_file: Option<PathBuf>,
+    /// Names of this node in the `Host` of a request, besides its address and `localhost`.
     pub names: Vec<String>,
 }
 
 impl Admin {
-    /// With the secret in the state folder, and no name but the address.
+    /// Over the admin socket in the state folder only, and with no name but the address.
     pub fn new(state_dir: &Path) -> Self {
-        Self { secret_file: state_dir.join(SECRET_FILE), names: Vec::new() }
+        Self { socket: state_dir.join(SOCKET_FILE), secret_file: None, names: Vec::new() }
+    }
+
+    /// Over HTTP too, with the secret in the state folder.
+    #[must_use]
+    pub fn over_http(self) -> Self {
+        Self { secret_file: Some(self.socket.with_file_name(SECRET_FILE)), ..self }
     }
 
     /// For a node: its name is also the one that other members use.
     pub fn of(settings: &Settings) -> Self {
         let host = settings.own().address.rsplit_once(':').map(|(host, _)| host.to_owned());
-        Self { names: host.into_iter().collect(), ..Self::new(&settings.state_dir) }
+        let admin = Self { names: host.into_iter().collect(), ..Self::new(&settings.state_dir) };
+        if settings.http_admin { admin.over_http() } else { admin }
+    }
+
+    /// Reads or creates what is needed for [`start`](super::start): a node fails here, before it joins.
+    pub fn prepare(self) -> Result<PreparedAdmin, SecretError> {
+        let Self { socket, secret_file, names } = self;
+        let secret = secret_file.map(Secret::open).transpose()?;
+        let failed = |error| SecretError::Socket { path: socket.clone(), error };
+        let socket = Draft::create(&socket).map_err(failed)?;
+        Ok(PreparedAdmin { socket, auth: Auth { secret, names } })
     }
 }
 
-/// Why the admin secret cannot be used.
+/// The admin socket and the admin secret of a node that is about to start.
+#[derive(Debug)]
+pub struct PreparedAdmin {
+    pub(super) socket: Draft,
+    pub(super) auth: Auth,
+}
+
+/// Why the admin secret or the admin socket cannot be used.
 #[expect(missing_docs, reason = "the messages say what the fields are")]
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
     /// It can be neither read nor created.
     #[error("cannot read or create the admin secret {}: {error}", path.display())]
     Io { path: PathBuf, error: io::Error },
+    /// The admin socket cannot be created.
+    #[error("cannot create the admin socket {}: {error}", path.display())]
+    Socket { path: PathBuf, error: io::Error },
     /// Other users can read it.
     #[error(
         "other users can read the admin secret {}; `chmod 600` it, or remove it and a new one is created",
@@ -72,26 +107,84 @@ pub enum SecretError {
     Malformed { path: PathBuf },
 }
 
-/// Checks whether a request may give a command.
+/// Checks whether a request may give a command, and under which name this node is asked.
 #[derive(Debug)]
 pub(super) struct Auth {
-    /// The digest of the secret. Digests are compared, so that the time of the comparison reveals nothing.
-    digest: [u8; 32],
+    /// None if admin commands are not accepted over HTTP.
+    secret: Option<Secret>,
     names: Vec<String>,
 }
 
-impl Auth {
-    pub(super) fn new(admin: &Admin) -> Result<Self, SecretError> {
-        let secret = read_or_create(&admin.secret_file)?;
-        Ok(Self { digest: digest(&secret), names: admin.names.clone() })
+/// The admin secret, and the file that it is read from.
+#[derive(Debug)]
+struct Secret {
+    file: PathBuf,
+    current: RwLock<BearerSecret>,
+}
+
+impl Secret {
+    fn open(file: PathBuf) -> Result<Self, SecretError> {
+        let current = RwLock::new(BearerSecret::new(&read_or_create(&file)?));
+        Ok(Self { file, current })
     }
 
+    fn reload(&self) -> Result<(), SecretError> {
+        let new = BearerSecret::new(&read_or_create(&self.file)?);
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = new;
+        Ok(())
+    }
+
+    fn is_shown(&self, headers: &HeaderMap) -> Option<bool> {
+        self.current.read().unwrap_or_else(PoisonError::into_inner).is_shown(headers)
+    }
+}
+
+/// A secret that requests show in the header `Authorization`.
+#[derive(Clone, Debug)]
+pub struct BearerSecret {
+    /// Digests are compared, so that the time of the comparison reveals nothing.
+    digest: [u8; 32],
+}
+
+impl BearerSecret {
+    /// This secret.
+    pub fn new(secret: &str) -> Self {
+        Self { digest: digest(secret) }
+    }
+
+    /// The text of a new one: as many random bytes, in hexadecimal digits.
+    pub fn random<const BYTES: usize>() -> io::Result<String> {
+        let mut bytes = [0; BYTES];
+        getrandom::fill(&mut bytes).map_err(io::Error::other)?;
+        Ok(hex::encode(&bytes))
+    }
+
+    /// Whether a request shows this secret; none if it shows no secret at all.
+    pub fn is_shown(&self, headers: &HeaderMap) -> Option<bool> {
+        bearer(headers).map(|shown| digest(shown) == self.digest)
+    }
+}
+
+impl Auth {
+    /// Reads the admin secret again. If that fails, the old one stays.
+    pub(super) fn reload(&self) -> Result<(), SecretError> {
+        self.secret.as_ref().map_or(Ok(()), Secret::reload)
+    }
+
+    /// Whether a request may give a command.
     pub(super) fn check(&self, parts: &Parts) -> Result<(), Problem> {
+        if let Some(ConnInfo::AdminSocket { .. }) = parts.extensions.get() {
+            return Ok(());
+        }
         let host = self.check_host(parts)?;
         check_origin(&parts.headers, host.as_str())?;
-        let detail = match bearer(&parts.headers) {
-            Some(secret) if digest(secret) == self.digest => return Ok(()),
-            Some(_) => "this is not the admin secret of this node",
+        let Some(secret) = &self.secret else {
+            let detail = "admin commands over HTTP are off: run doyen on the node's machine with --config, or set http_admin";
+            return Err(Kind::AdminOff.with_detail(detail));
+        };
+        let detail = match secret.is_shown(&parts.headers) {
+            Some(true) => return Ok(()),
+            Some(false) => "this is not the admin secret of this node",
             None => {
                 "an admin command needs the admin secret from the node's state folder: Authorization: Bearer SECRET"
             }
@@ -99,29 +192,61 @@ impl Auth {
         Err(Kind::Unauthorized.with_detail(detail))
     }
 
+    /// Whether a request on loopback asks for this machine, and not for a name that an attacker made point here.
+    pub(super) fn check_name(&self, parts: &Parts) -> Result<(), Problem> {
+        let Some(ConnInfo::Tcp { local, .. }) = parts.extensions.get() else { return Ok(()) };
+        if !local.ip().to_canonical().is_loopback() {
+            return Ok(());
+        }
+        let is_own = |name: &str| {
+            let name: Option<Authority> = name.parse().ok();
+            name.is_some_and(|it| address_of(it.host()).is_some() || self.is_named(it.host()))
+        };
+        let has_own_host = match parts.headers.contains_key(header::HOST) {
+            true => only_value(&parts.headers, &header::HOST).is_some_and(is_own),
+            false => true,
+        };
+        if has_own_host && parts.uri.authority().is_none_or(|it| is_own(it.as_str())) {
+            return Ok(());
+        }
+        let detail =
+            "on loopback, Host must be an address, localhost or this member's configured host name";
+        Err(Kind::WrongHost.with_detail(detail))
+    }
+
     fn check_host(&self, parts: &Parts) -> Result<Authority, Problem> {
         let wrong = || {
             let detail = "Host must be the address of this node, localhost or a configured name";
             Kind::WrongHost.with_detail(detail)
         };
-        let host = only(&parts.headers, &header::HOST).and_then(|host| host.parse().ok());
+        let host = only_value(&parts.headers, &header::HOST).and_then(|host| host.parse().ok());
         let host: Authority = host.ok_or_else(wrong)?;
         // The request line may name a host too, and other software may use that one.
         let same = parts.uri.authority().is_none_or(|named| *named == host);
-        let info = parts.extensions.get::<ConnInfo>();
-        let here = info.is_some_and(|info| self.is_here(host.host(), info.local.ip()));
+        let here = match parts.extensions.get() {
+            Some(ConnInfo::Tcp { local, .. }) => self.is_here(host.host(), local.ip()),
+            _ => false,
+        };
         if same && here { Ok(host) } else { Err(wrong()) }
     }
 
     fn is_here(&self, host: &str, local: IpAddr) -> bool {
-        let literal = host.trim_start_matches('[').trim_end_matches(']');
-        if let Ok(address) = literal.parse::<IpAddr>() {
-            return address.to_canonical() == local.to_canonical();
+        match address_of(host) {
+            Some(address) => address.to_canonical() == local.to_canonical(),
+            None => self.is_named(host),
         }
+    }
+
+    fn is_named(&self, host: &str) -> bool {
         let name = host.trim_end_matches('.');
         let names = self.names.iter().map(String::as_str).chain(["localhost"]);
         names.into_iter().any(|known| known.trim_end_matches('.').eq_ignore_ascii_case(name))
     }
+}
+
+/// The address that a host is, if it is not a name.
+fn address_of(host: &str) -> Option<IpAddr> {
+    host.trim_start_matches('[').trim_end_matches(']').parse().ok()
 }
 
 /// A web page may send commands only to the host that it came from.
@@ -129,7 +254,7 @@ fn check_origin(headers: &HeaderMap, host: &str) -> Result<(), Problem> {
     if !headers.contains_key(header::ORIGIN) {
         return Ok(());
     }
-    let origin = only(headers, &header::ORIGIN).and_then(|origin| {
+    let origin = only_value(headers, &header::ORIGIN).and_then(|origin| {
         origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"))
     });
     if origin.is_some_and(|origin| origin.eq_ignore_ascii_case(host)) {
@@ -140,14 +265,14 @@ fn check_origin(headers: &HeaderMap, host: &str) -> Result<(), Problem> {
 }
 
 /// The value of a header that occurs exactly once.
-fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+pub fn only_value<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     let mut values = headers.get_all(name).iter();
     let first = values.next().filter(|_| values.next().is_none())?;
     first.to_str().ok()
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let (scheme, secret) = only(headers, &header::AUTHORIZATION)?.split_once(' ')?;
+    let (scheme, secret) = only_value(headers, &header::AUTHORIZATION)?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| secret.trim())
 }
 
@@ -177,9 +302,7 @@ fn read_or_create(path: &Path) -> Result<String, SecretError> {
 
 /// Creates a secret; the file appears complete or not at all.
 fn create(path: &Path) -> io::Result<String> {
-    let mut bytes = [0; SECRET_BYTES];
-    getrandom::fill(&mut bytes).map_err(io::Error::other)?;
-    let secret: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let secret = BearerSecret::random::<SECRET_BYTES>()?;
     let draft = path.with_extension(format!("draft-{}", std::process::id()));
     // An earlier process with the same id may have left one.
     let _ = fs::remove_file(&draft);
@@ -207,19 +330,29 @@ mod tests {
     const LOCAL: &str = "192.0.2.7:7171";
 
     fn auth() -> Auth {
-        Auth { digest: digest("secret"), names: vec!["n1.example".to_owned()] }
+        let current = RwLock::new(BearerSecret::new("secret"));
+        let secret = Some(Secret { file: PathBuf::new(), current });
+        Auth { secret, names: vec!["n1.example".to_owned()] }
     }
 
-    /// The status of the response to a request with these headers; 200 if it is authorized.
-    fn status(uri: &str, headers: &[(&str, &str)]) -> u16 {
+    fn parts(local: &str, uri: &str, headers: &[(&str, &str)]) -> Parts {
         let mut request = Request::post(uri);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
         let (mut parts, ()) = request.body(()).expect("a request").into_parts();
-        let local = LOCAL.parse().expect("an address");
-        parts.extensions.insert(ConnInfo { local, peer: local });
-        auth().check(&parts).map_or_else(|problem| problem.status, |()| 200)
+        let local = local.parse().expect("an address");
+        parts.extensions.insert(ConnInfo::Tcp { local, peer: local });
+        parts
+    }
+
+    fn status_of(checked: Result<(), Problem>) -> u16 {
+        checked.map_or_else(|problem| problem.status, |()| 200)
+    }
+
+    /// The status of the response to a request with these headers; 200 if it is authorized.
+    fn status(uri: &str, headers: &[(&str, &str)]) -> u16 {
+        status_of(auth().check(&parts(LOCAL, uri, headers)))
     }
 
     fn status_at(host: &str) -> u16 {
@@ -233,7 +366,30 @@ mod tests {
         let configuration = Configuration::parse("doyen.toml", text).expect("a configuration");
         let admin = Admin::of(&configuration.settings);
         assert_eq!(admin.names, ["n1.example"]);
-        assert!(admin.secret_file.ends_with("state/admin-secret"), "{admin:?}");
+        assert!(admin.socket.ends_with("state/admin.sock"), "{admin:?}");
+        assert_eq!(admin.secret_file, None, "unless http_admin is set");
+        assert!(admin.over_http().secret_file.is_some_and(|it| it.ends_with("state/admin-secret")));
+    }
+
+    #[test]
+    fn on_loopback_a_foreign_name_is_not_answered() {
+        let status = |local: &str, uri: &str, headers: &[(&str, &str)]| {
+            status_of(auth().check_name(&parts(local, uri, headers)))
+        };
+        for own in ["127.0.0.1:7171", "localhost:9", "[::1]", "192.0.2.9", "n1.example"] {
+            assert_eq!(status("127.0.0.1:7171", "/leader", &[("host", own)]), 200, "{own}");
+        }
+        assert_eq!(status("127.0.0.1:7171", "/leader", &[]), 200, "not a browser");
+        for foreign in ["evil.example", "localhost.evil", "127.0.0.1.evil", ""] {
+            let host = [("host", foreign)];
+            assert_eq!(status("127.0.0.1:7171", "/leader", &host), 421, "{foreign}");
+            assert_eq!(status("[::1]:7171", "/leader", &host), 421, "{foreign}");
+            assert_eq!(status(LOCAL, "/leader", &host), 200, "{foreign}: not on loopback");
+        }
+        let two = [("host", "localhost"), ("host", "evil.example")];
+        assert_eq!(status("127.0.0.1:7171", "/leader", &two), 421);
+        let host = [("host", "localhost")];
+        assert_eq!(status("127.0.0.1:7171", "http://evil.example/leader", &host), 421);
     }
 
     #[test]

@@ -12,6 +12,7 @@ use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
 use super::App;
+use super::audit::CommandText;
 use super::problem::{Kind, Problem};
 use super::server::ConnInfo;
 
@@ -20,6 +21,7 @@ use super::server::ConnInfo;
 pub(super) struct Call<T> {
     pub(super) app: App,
     pub(super) connection: ConnInfo,
+    pub(super) text: CommandText,
     pub(super) body: T,
 }
 
@@ -32,9 +34,10 @@ impl<T: DeserializeOwned> FromRequest<App> for Call<T> {
         let connection = *parts.extensions.get::<ConnInfo>().ok_or_else(|| {
             Kind::Failed.with_detail("the request has no connection; this is a bug in doyen")
         })?;
+        let text = parts.extensions.get::<CommandText>().cloned().unwrap_or_default();
         let OpenCall { app, body } =
             OpenCall::from_request(Request::from_parts(parts, body), app).await?;
-        Ok(Self { app, connection, body })
+        Ok(Self { app, connection, text, body })
     }
 }
 

@@ -1,4 +1,4 @@
-//! Admin commands: `POST`, with the admin secret.
+//! Admin commands: `POST`, over the admin socket, or over HTTP with the admin secret.
 //!
 //! 202 means that the member accepted the command, not that its effect is complete: a transfer of leadership takes a
 //! while. 409 means that the member rejected it, and why; most commands are for the leader, which is named then.
@@ -250,9 +250,11 @@ fn outweighed(status: &Status, id: NodeId) -> Option<String> {
     ))
 }
 
-/// Read the key file again, after it has changed.
+/// Read the key file and the admin secret again, after they have changed.
 #[utoipa::path(post, path = "/v1/reload-keys", tag = "commands")]
 async fn reload_keys(call: Call<Nothing>) -> Result<Accepted, Problem> {
+    let reloaded = call.app.auth.reload();
+    reloaded.map_err(|error| Kind::KeysUnreadable.with_detail(error.to_string()))?;
     let handle = call.app.handle.clone();
     let reloaded = async move {
         let keys = handle.reload_keys().await?;
@@ -290,8 +292,9 @@ impl<T> Call<T> {
         effect: impl Into<Effect>,
     ) -> Result<Accepted, Problem> {
         let handle = self.app.handle.clone();
-        let (text, effect) = (self.describe(command), effect.into());
-        self.answer(async move { handle.command(command).await.map(|()| effect) }, text).await
+        let (text, effect, by) = (self.describe(command), effect.into(), self.connection);
+        let given = async move { handle.command_by(by, command).await.map(|()| effect) };
+        self.answer(given, text).await
     }
 
     /// A command as text, with the names of members.
@@ -310,7 +313,7 @@ impl<T> Call<T> {
         }
     }
 
-    /// Waits for the member's answer, and logs it.
+    /// Waits for the member's answer, and logs it if it is yes; `audit.rs` logs rejections.
     async fn answer(
         self,
         result: impl Future<Output = Result<Effect, CommandError>>,
@@ -320,7 +323,8 @@ impl<T> Call<T> {
             let status = self.app.handle.status();
             (status.name.clone(), status.term.0)
         };
-        let address = self.connection.peer;
+        let address = self.connection;
+        self.text.set(&command);
         match timeout(self.app.limits.command_timeout, result).await {
             Ok(Ok(Effect { does, note })) => {
                 tracing::info!(
@@ -329,18 +333,8 @@ impl<T> Call<T> {
                 );
                 Ok(Accepted { name: node, accepted: does, term, note })
             }
-            failed => {
-                let problem = match failed {
-                    Ok(Err(error)) => explain(&self.app.handle.status(), &error),
-                    _ => Kind::NoAnswer.with_detail("the node did not answer; it may be stuck"),
-                };
-                let reason = &problem.detail;
-                tracing::warn!(
-                    node, event = "command-rejected", command, term, reason, %address,
-                    "{node}: rejected command `{command}` from {address}: {reason}"
-                );
-                Err(problem)
-            }
+            Ok(Err(error)) => Err(explain(&self.app.handle.status(), &error)),
+            Err(_) => Err(Kind::NoAnswer.with_detail("the node did not answer; it may be stuck")),
         }
     }
 }
@@ -404,7 +398,10 @@ fn parse_span(text: &str) -> Result<Span, Problem> {
 fn describe(document: &mut OpenApi) {
     let scheme = HttpBuilder::new()
         .scheme(HttpAuthScheme::Bearer)
-        .description(Some("The admin secret: the file `admin-secret` in the node's state folder."));
+        .description(Some(
+            "Over HTTP, if `http_admin` is set: the file `admin-secret` in the node's state folder. The admin socket in \
+             that folder needs no secret.",
+        ));
     let components = document.components.get_or_insert_default();
     components.add_security_scheme(SCHEME, SecurityScheme::Http(scheme.build()));
     for schema in [(Problem::name(), Problem::schema()), (Accepted::name(), Accepted::schema())] {
@@ -430,6 +427,7 @@ fn complete(operation: &mut Operation) {
     let responses = [
         ("202", "The member accepted the command."),
         ("401", "The admin secret is missing or wrong."),
+        ("403", "Admin commands over HTTP are off, or a page of another origin sent this one."),
         (
             "409",
             "The member rejected the command: it is not the leader, or no other member can lead.",

@@ -7,9 +7,14 @@
 //! An answer is true at the moment of the request and binds no one: a transfer of leadership does not wait for those who
 //! asked. A caller who wants that asks for a permit ([`super::permit`]).
 //!
+//! `/follower` and `/readyz` say what the loop last published. After a pause of the process, or if the loop hangs, that is
+//! out of date, and the answer is no.
+//!
 //! `HEAD` and `OPTIONS` are answered as `GET` is: load balancers check with any of them.
 
 use axum::extract::State;
+use axum::http::{HeaderValue, header};
+use axum::middleware::map_response;
 use axum::response::{IntoResponse, Response};
 use axum::routing::options;
 use axum::{Json, Router};
@@ -22,6 +27,11 @@ use utoipa_axum::routes;
 use super::App;
 use super::problem::{Kind, Problem};
 use super::report::{Name, TERM_HEADER};
+use crate::clock::Moment;
+use crate::node::status::Status;
+
+/// The paths for load balancers, which are answered even if there are too many connections.
+pub(super) const PATHS: [&str; 4] = ["/leader", "/follower", "/livez", "/readyz"];
 
 /// A positive answer.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
@@ -47,6 +57,13 @@ pub(super) fn options_routes() -> Router<App> {
         .route("/follower", options(is_follower))
         .route("/livez", options(is_alive))
         .route("/readyz", options(is_ready))
+        .route_layer(map_response(allow))
+}
+
+async fn allow(mut response: Response) -> Response {
+    let methods = HeaderValue::from_static("GET, HEAD, OPTIONS");
+    response.headers_mut().insert(header::ALLOW, methods);
+    response
 }
 
 /// An answer, and the term at that moment.
@@ -90,6 +107,9 @@ async fn is_leader(State(app): State<App>) -> Health {
 ))]
 async fn is_follower(State(app): State<App>) -> Health {
     let status = app.handle.status();
+    if let Some(stale) = app.stale(&status) {
+        return stale;
+    }
     let detail = match status.leader {
         Some(leader) if leader != status.id => return app.healthy(),
         Some(_) => format!("{} is the leader", status.name),
@@ -125,6 +145,9 @@ async fn is_alive(State(app): State<App>) -> Health {
 ))]
 async fn is_ready(State(app): State<App>) -> Health {
     let status = app.handle.status();
+    if let Some(stale) = app.stale(&status) {
+        return stale;
+    }
     let detail = match (status.leader, status.rejoin()) {
         (Some(_), _) => return app.healthy(),
         (None, Some(rejoin)) => format!("{} {rejoin}", status.name),
@@ -134,6 +157,15 @@ async fn is_ready(State(app): State<App>) -> Health {
 }
 
 impl App {
+    /// The answer if a status is out of date: the loop hangs, or this process was paused and has not caught up yet.
+    fn stale(&self, status: &Status) -> Option<Health> {
+        let age = Moment::now().since(status.taken_at);
+        (age > self.limits.snapshot_timeout).then(|| {
+            let detail = format!("the event loop has published nothing for {} ms", age.as_millis());
+            self.unhealthy(Kind::Stale.with_detail(detail))
+        })
+    }
+
     fn healthy(&self) -> Health {
         let status = self.handle.status();
         let answer = Ok(HealthOk { name: status.name.clone(), term: status.term.0 });

@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::header;
@@ -21,8 +22,11 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::App;
+use super::audit::Audit;
+use super::connections::{Connections, Counts};
 use super::observer::Observer;
 use super::problem::{Kind, Problem};
+use super::watchers::Watchers;
 use crate::clock::Moment;
 use crate::node::Handle;
 use crate::node::status::{Counters, Status};
@@ -53,12 +57,11 @@ async fn metrics(State(app): State<App>) -> Result<Response, Problem> {
 pub(super) struct Metrics(Registry);
 
 impl Metrics {
-    pub(super) fn new(handle: &Handle, observer: &Observer) -> Self {
-        let status = handle.status();
+    pub(super) fn new(source: Source) -> Self {
+        let status = source.handle.status();
         let labels = [("cluster", status.cluster.clone()), ("member", status.name.clone())];
         let labels = labels.map(|(name, value)| (Cow::Borrowed(name), Cow::Owned(value)));
         let mut registry = Registry::with_prefix_and_labels("doyen", labels.into_iter());
-        let source = Source { handle: handle.clone(), observer: observer.clone() };
         registry.register_collector(Box::new(source));
         Self(registry)
     }
@@ -66,9 +69,12 @@ impl Metrics {
 
 /// Reads the values.
 #[derive(Debug)]
-struct Source {
-    handle: Handle,
-    observer: Observer,
+pub(super) struct Source {
+    pub(super) handle: Handle,
+    pub(super) observer: Observer,
+    pub(super) connections: Connections,
+    pub(super) watchers: Watchers,
+    pub(super) audit: Arc<Audit>,
 }
 
 impl Collector for Source {
@@ -78,6 +84,7 @@ impl Collector for Source {
         writer.info(&status)?;
         self.write_leadership(&mut writer)?;
         self.write_traffic(&mut writer)?;
+        self.write_http(&mut writer)?;
         write_peers(&mut writer, &status)
     }
 }
@@ -123,14 +130,21 @@ impl Source {
         let storing = Counters::read(&counters.stored_us) as f64 / 1e6;
         writer.counter("store", "Time spent on these writes", Some(&Unit::Seconds), &storing)?;
         let rejected = Rejection::ALL.iter().zip(&counters.rejected);
+        let rejected = rejected.map(|(reason, count)| (reason.name(), Counters::read(count)));
         let help = "Datagrams rejected, by reason";
-        let mut metric = writer.describe("datagrams_rejected", help, None, MetricType::Counter)?;
-        for (reason, count) in rejected {
-            let label = [("reason", reason.name())];
-            let mut sample = metric.encode_family(&label)?;
-            sample.encode_counter::<NoLabelSet, _, u64>(&Counters::read(count), None)?;
-        }
-        Ok(())
+        writer.counters("datagrams_rejected", help, "reason", rejected)
+    }
+
+    fn write_http(&self, writer: &mut Writer<'_>) -> fmt::Result {
+        let Counts { open, evicted, rejected } = self.connections.counts();
+        writer.gauge("http_connections", "Open HTTP connections", None, &open)?;
+        let help = "Idle HTTP connections closed because there were too many";
+        writer.counter("http_connections_evicted", help, None, &evicted)?;
+        let help = "HTTP connections and requests rejected because there were too many connections";
+        writer.counter("http_connections_rejected", help, None, &rejected)?;
+        writer.gauge("http_watchers", "Clients that watch", None, &self.watchers.count())?;
+        let calls = self.audit.counts();
+        writer.counters("admin_calls", "Admin calls, by result", "result", calls)
     }
 }
 
@@ -184,6 +198,23 @@ impl Writer<'_> {
         let mut metric = self.describe(name, help, unit, MetricType::Gauge)?;
         for (of, value) in values {
             metric.encode_family(&[(label, of.as_ref())])?.encode_gauge(&value)?;
+        }
+        Ok(())
+    }
+
+    /// One counter for each value of `label`.
+    fn counters(
+        &mut self,
+        name: &str,
+        help: &str,
+        label: &str,
+        values: impl IntoIterator<Item = (impl AsRef<str>, u64)>,
+    ) -> fmt::Result {
+        let mut metric = self.describe(name, help, None, MetricType::Counter)?;
+        for (of, value) in values {
+            let labels = [(label, of.as_ref())];
+            let mut sample = metric.encode_family(&labels)?;
+            sample.encode_counter::<NoLabelSet, _, u64>(&value, None)?;
         }
         Ok(())
     }

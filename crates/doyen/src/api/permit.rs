@@ -56,7 +56,12 @@ pub struct TokenGiven {
 }
 
 pub(super) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(permit)).routes(routes!(token))
+    OpenApiRouter::new().routes(routes!(permit))
+}
+
+/// What needs the admin secret.
+pub(super) fn admin_routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(token))
 }
 
 /// A fencing token for something that starts now under the lease of this node.

@@ -58,6 +58,9 @@ pub(super) enum Kind {
     Stopped,
     NoAnswer,
     TooManyWatchers,
+    TooManyConnections,
+    AdminOff,
+    Stale,
     Failed,
 }
 
@@ -91,6 +94,9 @@ impl Kind {
             Self::Stopped => ("stopped", 503, "The node has stopped"),
             Self::NoAnswer => ("no-answer", 504, "No answer in time"),
             Self::TooManyWatchers => ("too-many-watchers", 503, "Too many watchers"),
+            Self::TooManyConnections => ("too-many-connections", 503, "Too many connections"),
+            Self::AdminOff => ("admin-off", 403, "No admin commands over HTTP"),
+            Self::Stale => ("stale", 503, "Status out of date"),
             Self::Failed => ("failed", 500, "Internal error"),
         }
     }
@@ -119,7 +125,9 @@ impl Problem {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let mut response = (status, Json(self)).into_response();
+        let mut response = (status, Json(&self)).into_response();
+        // For the log: see `audit.rs`.
+        response.extensions_mut().insert(self);
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(CONTENT_TYPE));
         if status == StatusCode::UNAUTHORIZED {

@@ -13,11 +13,13 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::App;
+use super::accept::prefers_html;
 use super::problem::{Kind, Problem};
-use super::{App, page};
 use crate::clock::Moment;
 use crate::leadership::LeadershipState;
 use crate::node::status::{Entry, Lease, MemberStatus, Status};
+use crate::page;
 
 /// The header with the term, for those who do not read the body.
 pub(super) const TERM_HEADER: HeaderName = HeaderName::from_static("doyen-term");
@@ -92,10 +94,10 @@ pub(super) fn routes() -> OpenApiRouter<App> {
     )),
 ))]
 async fn root(State(app): State<App>, headers: HeaderMap) -> Response {
-    let status = app.snapshot();
-    let mut response = if page::is_wanted(&headers) {
-        page::render(&status, &app.handle.history())
+    let mut response = if prefers_html(&headers) {
+        page::secure(page::index(page::Host::Node, &headers)).await
     } else {
+        let status = app.snapshot();
         let name = Name::of_leader(&status).map_or_else(String::new, |leader| leader.name);
         Json(LeaderName { name }).into_response()
     };
@@ -177,6 +179,10 @@ impl App {
         }
         (status.leader, status.term) = (leader, term);
         status.role = role.unwrap_or(status.role);
+        if leader.is_some() {
+            status.last_leader = None;
+        }
+        status.set_roles();
         let now = Moment::now();
         let valid = lease_deadline.filter(|&deadline| now < deadline);
         status.lease = valid.map(|deadline| Lease::new(deadline, now));

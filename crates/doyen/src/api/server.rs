@@ -1,27 +1,42 @@
 //! Connections: a bounded number, each with time-outs.
 //!
 //! A server without limits suffers from clients that do nothing: they connect and send no request, or send one and do not
-//! read the response. Here every request must arrive within a time limit, and the client must read what it is sent. If
-//! there are too many connections, a new one is answered with an error and closed at once: a load balancer that gets an
-//! error tries another node, one that waits does not.
+//! read the response. Here every request must arrive within a time limit, and the client must read what it is sent. Which
+//! connection goes when there are too many, [`super::connections`] decides. A connection that finds no place at all is
+//! answered with an error and closed at once: a load balancer that gets an error tries another node, one that waits does
+//! not.
 
+use std::convert::Infallible;
+use std::fmt;
+use std::fs::File;
 use std::future::pending;
-use std::net::SocketAddr;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
-use hyper::body::Incoming;
+use axum::body::Body;
+use axum::http::{HeaderValue, Response, header};
+use axum::response::IntoResponse;
+use hyper::body::{Bytes, Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep, timeout};
 use tokio_io_timeout::TimeoutStream;
 
-use super::Limits;
+use super::connections::{Busy, Connections, Limit, Place, Slot, client_of};
+use super::problem::Kind;
+use super::socket::SOCKET_FILE;
+use super::{Limits, health};
+use crate::throttle::Throttle;
 
 /// The size of a connection's read buffer.
 const BUFFER: usize = 16 * 1024;
@@ -29,46 +44,187 @@ const BUFFER: usize = 16 * 1024;
 /// How long requests in progress may take when the server stops.
 const SHUTDOWN_WITHIN: Duration = Duration::from_secs(2);
 
-/// The response to a connection that exceeds the limit.
-const TOO_MANY_CONNECTIONS: &[u8] =
-    b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/problem+json\r\n\
-    connection: close\r\n\r\n\
-    {\"type\":\"urn:doyen:too-many-connections\",\"title\":\"Too many connections\",\"status\":503,\
-    \"detail\":\"too many connections; retry later\"}";
+/// How long nothing is accepted after an error that time may mend.
+const PAUSE: Duration = Duration::from_millis(100);
 
-/// The two ends of the connection that a request came over.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ConnInfo {
-    pub(super) local: SocketAddr,
-    pub(super) peer: SocketAddr,
+/// What is said to a client that has no place.
+const TOO_MANY: &str = "too many connections; retry later";
+
+/// The ends of the connection that a request came over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum ConnInfo {
+    Tcp {
+        local: SocketAddr,
+        peer: SocketAddr,
+    },
+    /// The admin socket, to which only the node's user and root can connect.
+    AdminSocket {
+        uid: u32,
+    },
+}
+
+impl ConnInfo {
+    /// Whose limit counts.
+    pub(super) fn client(&self) -> IpAddr {
+        match self {
+            Self::Tcp { peer, .. } => client_of(peer.ip()),
+            Self::AdminSocket { .. } => Ipv4Addr::LOCALHOST.into(),
+        }
+    }
+}
+
+impl fmt::Display for ConnInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp { peer, .. } => peer.fmt(f),
+            Self::AdminSocket { uid } => write!(f, "{SOCKET_FILE} (uid {uid})"),
+        }
+    }
+}
+
+/// Where connections come from.
+#[derive(Debug)]
+pub(super) enum Listener {
+    Tcp(TcpListener),
+    Admin(UnixListener),
+}
+
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {
+    /// Writes as much as can be written without waiting.
+    fn try_write(&self, bytes: &[u8]) -> io::Result<usize>;
+}
+
+impl Stream for TcpStream {
+    fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
+        self.try_write(bytes)
+    }
+}
+
+impl Stream for UnixStream {
+    fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
+        self.try_write(bytes)
+    }
+}
+
+impl Listener {
+    async fn accept(&self) -> io::Result<(Box<dyn Stream>, ConnInfo)> {
+        match self {
+            Self::Tcp(listener) => {
+                let (stream, peer) = listener.accept().await?;
+                let local = stream.local_addr()?;
+                // Responses are short and should leave at once; without this they still arrive.
+                let _ = stream.set_nodelay(true);
+                Ok((Box::new(stream), ConnInfo::Tcp { local, peer }))
+            }
+            Self::Admin(listener) => {
+                let (stream, _) = listener.accept().await?;
+                let uid = stream.peer_cred()?.uid();
+                Ok((Box::new(stream), ConnInfo::AdminSocket { uid }))
+            }
+        }
+    }
 }
 
 /// Accepts connections until `stopping` is true.
 pub(super) async fn listen(
-    listener: &TcpListener,
+    listener: Listener,
     router: Router,
     limits: Limits,
+    connections: Connections,
     mut stopping: watch::Receiver<bool>,
 ) {
-    let slots = Arc::new(Semaphore::new(limits.connections as usize));
-    let connections = Connections { router, limits, stopping: stopping.clone() };
+    // Every connection has a clone, so the channel ends with the last of them.
+    let (alive, mut all_closed) = mpsc::channel::<Infallible>(1);
+    let server = Server { router, limits, stopping: stopping.clone(), _alive: alive };
+    let mut shortage = Shortage::new();
+    let mut throttle = Throttle::new();
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             () = stopped(&mut stopping) => break,
         };
-        match accepted {
-            Ok((stream, peer)) => connections.accept(stream, peer, &slots),
+        let (stream, info) = match accepted {
+            Ok(accepted) => accepted,
             Err(error) => {
-                // Most likely there are no free file descriptors; wait until some are closed.
-                tracing::warn!(event = "connection-not-accepted", reason = %error,
-                    "cannot accept an HTTP connection: {error}");
-                sleep(Duration::from_millis(100)).await;
+                shortage.handle(&error, &listener, &connections).await;
+                continue;
             }
+        };
+        let admission = connections.admit(info.client());
+        if let Some(limit) = admission.limit.filter(|&limit| throttle.is_due(limit)) {
+            log_limit(limit, &limits, admission.place.as_ref());
+        }
+        match admission.place {
+            Some(place) => drop(tokio::spawn(server.clone().serve(stream, info, place))),
+            None => reject(&*stream),
         }
     }
+    drop((listener, server));
     // The runtime drops connections that are not done by then.
-    let _ = timeout(SHUTDOWN_WITHIN, slots.acquire_many(limits.connections)).await;
+    let _ = timeout(SHUTDOWN_WITHIN, all_closed.recv()).await;
+}
+
+fn log_limit(limit: Limit, limits: &Limits, place: Option<&Place>) {
+    let (address, reached) = match limit {
+        Limit::Client(client) => {
+            let most = limits.connections_per_client;
+            (Some(client.to_string()), format!("{client} has {most} HTTP connections, its limit"))
+        }
+        Limit::Server => (None, format!("HTTP has {} connections, its limit", limits.connections)),
+    };
+    let effect = match place {
+        Some(place) if !place.slot.is_reserved => "the longest idle ones are closed",
+        Some(_) => "all of them are busy, so new ones get health only",
+        None => "all of them are busy, so new ones are rejected",
+    };
+    tracing::warn!(event = "connection-limit", address, "{reached}: {effect}");
+}
+
+/// Says that there are too many connections, and closes this one.
+fn reject(stream: &dyn Stream) {
+    let problem = Kind::TooManyConnections.with_detail(TOO_MANY);
+    let body = serde_json::to_string(&problem).unwrap_or_default();
+    let head = "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/problem+json\r\nconnection: close";
+    // The client may have gone already.
+    let _ = stream.try_write(format!("{head}\r\n\r\n{body}").as_bytes());
+}
+
+/// Accepting fails, most likely because this process has no free file descriptors.
+struct Shortage {
+    /// A file descriptor to give up: a connection that cannot be accepted would wait, and its client with it.
+    spare: Option<File>,
+    throttle: Throttle<()>,
+}
+
+impl Shortage {
+    fn new() -> Self {
+        Self { spare: Self::spare(), throttle: Throttle::new() }
+    }
+
+    fn spare() -> Option<File> {
+        File::open("/dev/null").ok()
+    }
+
+    /// Makes room, by closing an idle connection, or else the one that cannot be accepted.
+    async fn handle(&mut self, error: &io::Error, listener: &Listener, connections: &Connections) {
+        if self.throttle.is_due(()) {
+            tracing::warn!(event = "connection-not-accepted", reason = %error,
+                "cannot accept an HTTP connection: {error}");
+        }
+        if !matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) {
+            return sleep(PAUSE).await;
+        }
+        if connections.evict_idle() {
+            // Its task closes it.
+            return sleep(Duration::from_millis(1)).await;
+        }
+        drop(self.spare.take());
+        let _ = timeout(Duration::ZERO, listener.accept()).await;
+        self.spare = Self::spare();
+        if self.spare.is_none() {
+            sleep(PAUSE).await;
+        }
+    }
 }
 
 /// Waits until the server stops.
@@ -80,30 +236,30 @@ pub(super) async fn stopped(stopping: &mut watch::Receiver<bool>) {
 }
 
 #[derive(Clone)]
-struct Connections {
+struct Server {
     router: Router,
     limits: Limits,
     stopping: watch::Receiver<bool>,
+    _alive: mpsc::Sender<Infallible>,
 }
 
-impl Connections {
-    fn accept(&self, stream: TcpStream, peer: SocketAddr, slots: &Arc<Semaphore>) {
-        let Ok(slot) = slots.clone().try_acquire_owned() else {
-            // Only as much as can be written without waiting.
-            let _ = stream.try_write(TOO_MANY_CONNECTIONS);
-            return;
-        };
-        let Ok(local) = stream.local_addr() else { return };
-        // Responses are short and should leave at once; without this they still arrive.
-        let _ = stream.set_nodelay(true);
-        tokio::spawn(self.clone().serve(stream, ConnInfo { local, peer }, slot));
-    }
-
-    async fn serve(mut self, stream: TcpStream, info: ConnInfo, _slot: OwnedSemaphorePermit) {
+impl Server {
+    async fn serve(mut self, stream: Box<dyn Stream>, info: ConnInfo, place: Place) {
+        let Place { slot, mut evicted } = place;
         let inner = TowerToHyperService::new(self.router);
         let service = service_fn(move |mut request: hyper::Request<Incoming>| {
-            request.extensions_mut().insert(info);
-            inner.call(request)
+            let (busy, inner, slot) = (slot.begin(), inner.clone(), Arc::clone(&slot));
+            async move {
+                if let Some(rejection) = reserved_for_health(&slot, request.uri().path()) {
+                    return Ok(rejection.map(|body| Answer { body, _busy: busy }));
+                }
+                request.extensions_mut().insert(info);
+                let mut response = inner.call(request).await?;
+                if slot.is_reserved {
+                    close(&mut response);
+                }
+                Ok::<_, Infallible>(response.map(|body| Answer { body, _busy: busy }))
+            }
         });
         let mut stream = TimeoutStream::new(stream);
         stream.set_write_timeout(Some(self.limits.write_timeout));
@@ -120,6 +276,52 @@ impl Connections {
                 connection.as_mut().graceful_shutdown();
                 let _ = connection.await;
             }
+            _ = &mut evicted => {
+                // A request that has arrived meanwhile is answered, if that takes no waiting.
+                connection.as_mut().graceful_shutdown();
+                let _ = timeout(Duration::ZERO, connection).await;
+            }
         }
+    }
+}
+
+/// The answer to a request for `path` on a connection that is only for health; none if it may be answered.
+fn reserved_for_health(slot: &Slot, path: &str) -> Option<Response<Body>> {
+    if !slot.is_reserved || health::PATHS.contains(&path) {
+        return None;
+    }
+    slot.count_rejected();
+    let mut response = Kind::TooManyConnections.with_detail(TOO_MANY).into_response();
+    close(&mut response);
+    Some(response)
+}
+
+fn close(response: &mut Response<Body>) {
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+}
+
+/// The body of a response. Until all of it has been passed on, the connection is busy.
+struct Answer {
+    body: Body,
+    _busy: Busy,
+}
+
+impl hyper::body::Body for Answer {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }

@@ -16,18 +16,22 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Extension;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use serde::Serialize;
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::watch;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::problem::{Kind, Problem};
+use super::server::ConnInfo;
+use super::watchers::Watcher;
 use super::{App, server};
+use crate::clock::Moment;
 use crate::node::status::{Entry, Status};
 
 /// How often a comment is sent when there is nothing else to send, so that a broken connection is noticed.
@@ -49,12 +53,16 @@ pub(super) fn routes() -> OpenApiRouter<App> {
         (status = 503, description = "Too many watchers.", body = Problem,
             content_type = "application/problem+json"),
     ))]
-async fn watch(State(app): State<App>, headers: HeaderMap) -> Result<Response, Problem> {
-    let slot = app.watchers.clone().try_acquire_owned();
-    let slot =
-        slot.map_err(|_| Kind::TooManyWatchers.with_detail("too many watchers; retry later"))?;
+async fn watch(
+    State(app): State<App>,
+    Extension(connection): Extension<ConnInfo>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let watcher = app.watchers.admit(connection.client());
+    let watcher = watcher
+        .ok_or_else(|| Kind::TooManyWatchers.with_detail("too many watchers; retry later"))?;
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
-    let feed = Feed::new(&app, last.unwrap_or_default(), slot);
+    let feed = Feed::new(&app, last.unwrap_or_default(), watcher);
     let events = stream::unfold(feed, |mut feed| async {
         feed.next().await.map(|event| (Ok::<_, Infallible>(event), feed))
     });
@@ -73,11 +81,11 @@ struct Feed {
     last_snapshot: Option<Status>,
     /// The events that it gets next.
     pending: VecDeque<Event>,
-    _slot: OwnedSemaphorePermit,
+    _watcher: Watcher,
 }
 
 impl Feed {
-    fn new(app: &App, last: &str, slot: OwnedSemaphorePermit) -> Self {
+    fn new(app: &App, last: &str, watcher: Watcher) -> Self {
         let mut feed = Self {
             status: app.handle.watch(),
             history: app.handle.watch_history(),
@@ -85,7 +93,7 @@ impl Feed {
             last_change: None,
             last_snapshot: None,
             pending: VecDeque::from([Event::default().retry(RETRY)]),
-            _slot: slot,
+            _watcher: watcher,
         };
         feed.last_change = feed.resume(last);
         feed.collect();
@@ -155,13 +163,17 @@ fn source_of(status: &Status) -> String {
 
 /// The parts of a status that do not change all the time.
 fn without_times(status: &Status) -> Status {
-    let mut status = status.clone();
+    let mut status = Status { taken_at: Moment::default(), ..status.clone() };
     if let Some(lease) = &mut status.lease {
         (lease.until, lease.remaining_ms) = (0, 0);
     }
     if let Some(preferred) = &mut status.preference {
         preferred.remaining_ms = 0;
     }
+    if let Some(last) = &mut status.last_leader {
+        last.last_heard_ms = 0;
+    }
+    status.work_ms = status.work_ms.map(|_| 0);
     status.drained_remaining_ms = status.drained_remaining_ms.map(|_| 0);
     for member in &mut status.members {
         (member.last_seen_ms, member.rtt_us) = (None, None);

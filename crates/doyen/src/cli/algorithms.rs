@@ -1,4 +1,4 @@
-//! `doyen algorithms`: what each algorithm guarantees.
+//! `doyen algorithms`: what each algorithm guarantees, and how one of them works.
 
 use std::io::{self, Write};
 
@@ -7,12 +7,16 @@ use clap::Args;
 use doyen_core::registry::Algorithm;
 use serde_json::json;
 
-use super::Answer;
+use super::{Answer, terminal};
 
-/// List the algorithms, their sources, guarantees and requirements
+/// List the algorithms, or explain one: its sources, guarantees, rules and messages
 #[derive(Args, Debug)]
 pub(crate) struct Algorithms {
-    /// Print one JSON array
+    /// Explain this one
+    #[arg(value_name = "NAME")]
+    algorithm: Option<Algorithm>,
+
+    /// Print one JSON array, or one object for a NAME
     #[arg(long)]
     json: bool,
 }
@@ -20,19 +24,19 @@ pub(crate) struct Algorithms {
 impl Algorithms {
     pub(crate) fn run(self) -> Result<Answer> {
         let mut out = io::stdout().lock();
-        if self.json {
-            let rows: Vec<_> = Algorithm::ALL.into_iter().map(as_json).collect();
-            serde_json::to_writer_pretty(&mut out, &rows)?;
-            writeln!(out)?;
-            return Ok(Answer::Yes);
+        match (self.algorithm, self.json) {
+            (Some(algorithm), true) => {
+                serde_json::to_writer_pretty(&mut out, &as_json(algorithm))?;
+                writeln!(out)?;
+            }
+            (None, true) => {
+                let rows: Vec<_> = Algorithm::ALL.into_iter().map(as_json).collect();
+                serde_json::to_writer_pretty(&mut out, &rows)?;
+                writeln!(out)?;
+            }
+            (Some(algorithm), false) => explain(&mut out, algorithm)?,
+            (None, false) => list(&mut out)?,
         }
-        for algorithm in Algorithm::ALL {
-            write_text(&mut out, algorithm)?;
-        }
-        writeln!(
-            out,
-            "Only quorum guarantees at most one leader at any instant: that needs a majority of the members."
-        )?;
         Ok(Answer::Yes)
     }
 }
@@ -52,6 +56,14 @@ fn as_json(algorithm: Algorithm) -> serde_json::Value {
         })
         .collect();
     let variants: Vec<&str> = algorithm.variants().iter().map(|variant| variant.name()).collect();
+    let kinds = algorithm.kinds().iter().map(|kind| {
+        json!({
+            "name": kind.name,
+            "family": kind.family,
+            "class": kind.class,
+            "meaning": kind.meaning,
+        })
+    });
     json!({
         "name": algorithm.name(),
         "summary": algorithm.summary(),
@@ -60,11 +72,55 @@ fn as_json(algorithm: Algorithm) -> serde_json::Value {
         "needs_fifo": algorithm.needs_fifo(),
         "variants": variants,
         "guarantees": guarantees,
+        "rules": algorithm.rules().collect::<Vec<_>>(),
+        "kinds": kinds.collect::<Vec<_>>(),
     })
 }
 
-fn write_text(out: &mut impl Write, algorithm: Algorithm) -> io::Result<()> {
+fn list(out: &mut impl Write) -> io::Result<()> {
+    for algorithm in Algorithm::ALL {
+        writeln!(out, "{algorithm}: {}", algorithm.summary())?;
+        write_guarantees(out, algorithm)?;
+        if !algorithm.variants().is_empty() {
+            let names: Vec<&str> =
+                algorithm.variants().iter().map(|variant| variant.name()).collect();
+            writeln!(out, "  literal readings, for study: {}", names.join(", "))?;
+        }
+        writeln!(out)?;
+    }
+    writeln!(
+        out,
+        "Only quorum guarantees at most one leader at any instant: that needs a majority of the members.\n\
+         `doyen algorithms NAME` explains one: its rules and messages."
+    )
+}
+
+fn explain(out: &mut impl Write, algorithm: Algorithm) -> io::Result<()> {
     writeln!(out, "{algorithm}: {}", algorithm.summary())?;
+    writeln!(out, "  from: {}", algorithm.source())?;
+    write_guarantees(out, algorithm)?;
+    writeln!(out, "\nRules, where m is the member to which they apply")?;
+    let widest = algorithm.rules().map(|rule| rule.id.len()).max().unwrap_or(0);
+    for rule in algorithm.rules() {
+        write_entry(out, rule.id, widest, rule.title)?;
+        write_entry(out, "", widest, &rule.text.replace("{m}", "m"))?;
+    }
+    writeln!(out, "\nMessages")?;
+    let widest = algorithm.kinds().iter().map(|kind| kind.name.len()).max().unwrap_or(0);
+    for kind in algorithm.kinds() {
+        write_entry(out, kind.name, widest, &format!("{} ({})", kind.meaning, kind.family.name()))?;
+    }
+    if !algorithm.variants().is_empty() {
+        writeln!(out, "\nLiteral readings, for study (--mode)")?;
+        let widest = algorithm.variants().iter().map(|it| it.name().len()).max().unwrap_or(0);
+        for variant in algorithm.variants() {
+            write_entry(out, variant.name(), widest, variant.summary())?;
+        }
+    }
+    Ok(())
+}
+
+fn write_guarantees(out: &mut impl Write, algorithm: Algorithm) -> io::Result<()> {
     for guarantee in algorithm.guarantees() {
         writeln!(out, "  {}", if guarantee.hardened { "hardened" } else { "textbook" })?;
         writeln!(out, "    the best live member leads, if   {}", guarantee.safety)?;
@@ -72,9 +128,16 @@ fn write_text(out: &mut impl Write, algorithm: Algorithm) -> io::Result<()> {
         writeln!(out, "    in a partition                   {}", guarantee.partition)?;
         writeln!(out, "    messages                         {}", guarantee.cost)?;
     }
-    if !algorithm.variants().is_empty() {
-        let names: Vec<&str> = algorithm.variants().iter().map(|variant| variant.name()).collect();
-        writeln!(out, "  literal readings, for study: {}", names.join(", "))?;
+    Ok(())
+}
+
+/// A name, and beside it a text of any length.
+fn write_entry(out: &mut impl Write, name: &str, widest: usize, text: &str) -> io::Result<()> {
+    let indent = widest + 4;
+    let lines = terminal::wrapped(text, terminal::width().saturating_sub(indent));
+    for (number, line) in lines.iter().enumerate() {
+        let name = if number == 0 { name } else { "" };
+        writeln!(out, "  {name:widest$}  {line}")?;
     }
-    writeln!(out)
+    Ok(())
 }

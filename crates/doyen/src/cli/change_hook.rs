@@ -16,6 +16,8 @@ use tokio::process::Command;
 use tokio::time::{sleep, timeout};
 use tracing::warn;
 
+use super::terminal::span;
+
 /// How often one that fails is run for the same state.
 const TRIES: u32 = 5;
 /// How long it waits to be run again.
@@ -84,7 +86,7 @@ impl ChangeHook {
         command.env("DOYEN_LEADER", leader.and_then(name).unwrap_or_default());
         command.env("DOYEN_TERM", term.0.to_string()).env("DOYEN_REASON", reason);
         match timeout(self.timeout, command.status()).await {
-            Err(_) => bail!("it took longer than {:?} and was killed", self.timeout),
+            Err(_) => bail!("it took longer than {} and was killed", span(self.timeout)),
             Ok(Err(error)) => bail!("cannot run {}: {error}", self.command[0]),
             Ok(Ok(status)) if !status.success() => bail!("it failed: {status}"),
             Ok(Ok(_)) => Ok(()),

@@ -2,7 +2,6 @@
 
 mod random;
 mod report;
-mod selection;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,6 +14,7 @@ use doyen_check::minimize::{Minimized, minimize};
 use doyen_check::part::{Part, Scope};
 use doyen_check::property::Property;
 use doyen_check::search::{Limits, Plan, Progress as Explored};
+use doyen_check::selection::{Selection, Wanted};
 use doyen_check::{MAX_MEMBERS, Rules, Timers};
 use doyen_core::config::Mode;
 use doyen_core::config::rules::Rule;
@@ -26,8 +26,7 @@ use doyen_sim::time::Time;
 use super::election::{Election, as_flag};
 use super::output::Output;
 use super::progress::Progress;
-use super::{Answer, sim, system};
-use selection::{Selection, Wanted};
+use super::{Answer, scenarios, system};
 
 /// The share of the free memory that a check may take by default.
 const SHARE_OF_MEMORY: f64 = 0.6;
@@ -70,8 +69,9 @@ Ctrl-C stops a check and reports what it covered; a second Ctrl-C stops it at on
 Exit: 0 every property holds, 1 a property is violated, 2 wrong usage, 4 a limit was reached first, 101 internal error,
 130 interrupted first.")]
 pub(crate) struct Check {
-    /// Scenario with the members and settings; its faults are ignored unless --from is given
-    #[arg(value_name = "FILE.toml")]
+    /// Scenario with the members and settings, a file or the name of one that is built in; its faults are ignored unless
+    /// --from is given
+    #[arg(value_name = "SCENARIO")]
     file: Option<PathBuf>,
 
     #[command(flatten)]
@@ -377,17 +377,20 @@ impl Check {
             Some(scope) => self.rules_of_part(scope)?,
             None => self.rules(&case)?,
         };
-        check_sense(&case, &rules)?;
+        rules.suit(&case).map_err(as_flag)?;
         let plan = self.plan(scope)?;
         // A file that cannot be written is an error before the search, not after it.
         let output = self.out.as_deref().map(Output::create).transpose()?;
         let progress = Progress::spinner("exploring:");
-        let watch = |explored: &Explored| progress.set_message(|| report::progress_line(explored));
+        let watch = |explored: &Explored| {
+            progress.set_message(|| report::progress_line(explored));
+            true
+        };
         let found = doyen_check::check(&case, &rules, &plan, &watch);
         drop(progress);
         let least = found.violation.clone().map(|violation| {
             let _spinner = Progress::spinner("shrinking");
-            minimize(&scenario, &rules, violation, &plan)
+            minimize(&scenario, &rules, violation, &plan, &|_| true)
         });
         let file = self.out.as_deref().unwrap_or(Path::new("counterexample.toml"));
         if let Some(Minimized { scenario, rules, violation, .. }) = least.clone() {
@@ -402,16 +405,13 @@ impl Check {
     fn scenario(&self) -> Result<Scenario> {
         let mut scenario = Scenario::default();
         if let Some(path) = &self.file {
-            let (name, text) = sim::read(path)?;
+            let (name, text) = scenarios::read(path)?;
             scenario = Scenario::parse(&name, &text).map_err(|error| anyhow!(error))?;
             scenario.resolve().map_err(|error| anyhow!(error.in_file(&name, &text)))?;
-            let has_faults =
-                !scenario.fault.is_empty() || scenario.chaos.is_some() || !scenario.link.is_empty();
-            if has_faults && self.model.from.is_none() {
-                eprintln!(
-                    "doyen: the faults of {name} are ignored; the fault budget replaces them"
-                );
-                (scenario.fault, scenario.link, scenario.chaos) = (Vec::new(), Vec::new(), None);
+            if self.model.from.is_none() && scenario.drop_faults() {
+                system::note(format_args!(
+                    "the faults of {name} are ignored; the fault budget replaces them"
+                ));
             }
             scenario.expect = None;
         }
@@ -447,29 +447,8 @@ impl Check {
     fn rules(&self, case: &Case) -> Result<(Rules, Selection)> {
         let budget = self.faults.budget(Budget::default());
         let timers = self.timers(case)?;
-        let no_end = match timers {
-            Timers::Clocked { .. } => Some((
-                "about how runs end, which is open if messages take any time",
-                "use --timers bounded",
-            )),
-            _ if budget.is_endless() => Some((
-                "about how runs end, and with an unlimited fault budget they need not",
-                "limit the faults",
-            )),
-            _ => None,
-        };
-        let usual = Property::usual_of(case.algorithm);
-        let selection = Selection::new(&self.property, usual, |property| {
-            match property.is_explorable(timers) {
-                true => no_end.filter(|_| !property.is_safety()),
-                false if Property::LASTING.contains(&property) => {
-                    Some(("about lasting faults", "use --random --lasting"))
-                }
-                false => {
-                    Some(("about time, which free timers do not keep", "use --timers clocked"))
-                }
-            }
-        })?;
+        let selection =
+            Selection::explorable(&self.property, case, budget, timers).map_err(as_flag)?;
         let properties = selection.checked.clone();
         let from = self.model.from.map(|span| Time(span.as_nanos()));
         let fifo = case.network.fifo;
@@ -482,7 +461,7 @@ impl Check {
             Some(200) => true,
             Some(_) => bail!("--drift: with --part use 0 or 0.2"),
         };
-        let usual = scope.rules(wrong_clocks);
+        let usual = Rules::of(scope, wrong_clocks);
         let mut timers = usual.timers;
         match (&mut timers, self.model.expiries) {
             (_, None) => {}
@@ -503,7 +482,8 @@ impl Check {
         let selection = Selection::new(&self.property, usual.properties.clone(), |property| {
             let is_of_part = usual.properties.contains(&property);
             (!is_of_part).then_some(("not about this part of the quorum", "leave it out"))
-        })?;
+        })
+        .map_err(as_flag)?;
         Ok((Rules { budget, timers, properties: selection.checked.clone(), ..usual }, selection))
     }
 
@@ -553,33 +533,6 @@ impl Check {
         };
         Ok(Plan { reduce: !no_reduction, threads: self.threads(), limits })
     }
-}
-
-/// Rejects what no exploration can say anything about.
-fn check_sense(case: &Case, rules: &Rules) -> Result<()> {
-    let count = case.members().len();
-    if count > MAX_MEMBERS {
-        bail!("--members: {count} members are too many to explore; use at most {MAX_MEMBERS}");
-    }
-    if rules.scope.is_some() {
-        return Ok(());
-    }
-    let Budget { crashes, restarts, campaigns, transfers, commands, rejoins, .. } = rules.budget;
-    if transfers + commands + rejoins > 0 && !case.algorithm.has_leases() {
-        bail!(
-            "--transfers, --commands, --rejoins: only a quorum has these; add --algorithm quorum"
-        );
-    }
-    rules.timers.suit(case).map_err(|problem| anyhow!("--timers: {problem}"))?;
-    let is_called = case.leader.is_some() || !case.initiators.is_empty();
-    // The members of a quorum call elections on their own.
-    if !is_called && campaigns == 0 && !case.algorithm.has_leases() {
-        bail!("--initiators: without a leader and an initiator nothing happens; name an initiator");
-    }
-    if restarts > 0 && crashes == 0 && case.dead.is_empty() {
-        bail!("--restarts: no member is down or crashes; add --crashes 1 or --dead");
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
-//! The HTTP client of the commands: which node, which admin secret, and what its answers mean.
+//! The HTTP client of the commands: which node, how admin commands reach it, and what its answers mean.
 //!
 //! The node is given by `--node`, by the configuration that `--config` names, by `DOYEN_NODE`, or by the configuration that
-//! `doyen node` would use here. The admin secret is the file of `--secret-file`, the one in the state folder of
-//! `--config`, the file of `DOYEN_SECRET_FILE`, or the one in the state folder of the node configured here.
+//! `doyen node` would use here. Admin commands go to a configured node over its admin socket, to any other over HTTP, with
+//! the admin secret in the file of `--secret-file` or `DOYEN_SECRET_FILE`. The secret in a state folder is shown to the
+//! node of that folder only.
 
 use std::env;
 use std::ffi::OsString;
@@ -23,11 +24,19 @@ use serde::de::DeserializeOwned;
 use ureq::Agent;
 use ureq::http::{Response, StatusCode};
 
+use super::admin_socket::LocalAdmin;
+
+/// An admin command may wait for others.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// What a node knows, it says at once.
+const READ_TIMEOUT: Duration = Duration::from_secs(3);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A watched node sends something at least every 15 s.
 const STREAM_TIMEOUT: Duration = Duration::from_secs(45);
+
+const WHICH: &str = "which node? Give --node URL or DOYEN_NODE";
 
 /// In bytes.
 const LONGEST_ANSWER: u64 = 16 * 1024 * 1024;
@@ -38,6 +47,12 @@ const LONGEST_ANSWER: u64 = 16 * 1024 * 1024;
 pub(crate) struct CannotReach {
     url: String,
     why: String,
+}
+
+impl CannotReach {
+    pub(crate) fn new(place: &str, why: impl Into<String>) -> Self {
+        Self { url: place.to_owned(), why: why.into() }
+    }
 }
 
 #[derive(Args, Clone, Debug)]
@@ -53,7 +68,8 @@ pub(crate) struct NodeFlags {
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct SecretFlags {
-    /// File with the admin secret [default: `DOYEN_SECRET_FILE`, or the one in the node's state folder]
+    /// File with the admin secret, for a node that accepts admin commands over HTTP [default:
+    /// `DOYEN_SECRET_FILE`, or none: the configured node is commanded over its admin socket]
     #[arg(long, value_name = "FILE", help_heading = "Node")]
     secret_file: Option<PathBuf>,
 }
@@ -62,6 +78,22 @@ pub(crate) struct SecretFlags {
 pub(crate) enum CommandResult {
     Accepted(Accepted),
     Rejected(Problem),
+}
+
+/// What a node answered.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    /// Where it was asked.
+    place: String,
+    pub(crate) status: u16,
+    pub(crate) text: String,
+}
+
+/// The way of admin commands to a node.
+#[derive(Debug)]
+pub(crate) enum AdminClient {
+    Socket(LocalAdmin),
+    Http { client: Client, secret: String },
 }
 
 #[derive(Debug)]
@@ -73,19 +105,53 @@ pub(crate) struct Client {
 
 impl NodeFlags {
     pub(crate) fn connect(&self) -> Result<Client> {
-        Ok(Client::new(self.url()?, ANSWER_TIMEOUT))
+        Ok(Client::new(self.url()?, READ_TIMEOUT))
+    }
+
+    /// The way of admin commands.
+    pub(crate) fn connect_admin(&self, secret: &SecretFlags) -> Result<AdminClient> {
+        let http = |url, file: &Path| {
+            let client = Client::new(url, ANSWER_TIMEOUT);
+            Ok(AdminClient::Http { client, secret: read_secret(file)? })
+        };
+        let named = || self.unless_configured("DOYEN_SECRET_FILE").map(PathBuf::from);
+        if let Some(file) = secret.secret_file.clone().or_else(named) {
+            return http(self.url()?, &file);
+        }
+        let given = self.given_url()?;
+        let settings = match given {
+            Some(_) => self.settings("an admin command needs the admin secret: give --secret-file"),
+            None => self.settings(WHICH),
+        }?;
+        let own = settings.http.map(url_of);
+        if let Some(given) = given.filter(|given| Some(given) != own.as_ref()) {
+            bail!(
+                "{given} is not the node that is configured here, and is not shown its admin secret: give --secret-file"
+            );
+        }
+        // An earlier release had no socket.
+        let (state_dir, secret) = (&settings.state_dir, settings.state_dir.join(api::SECRET_FILE));
+        match own.filter(|_| !state_dir.join(api::SOCKET_FILE).exists() && secret.exists()) {
+            Some(url) => http(url, &secret),
+            None => Ok(AdminClient::Socket(LocalAdmin::of(state_dir, ANSWER_TIMEOUT))),
+        }
     }
 
     fn url(&self) -> Result<String> {
+        if let Some(url) = self.given_url()? {
+            return Ok(url);
+        }
+        let http = self.settings(WHICH)?.http;
+        http.map(url_of).context("http: the configured node serves no HTTP")
+    }
+
+    /// The node that is named, and not configured.
+    fn given_url(&self) -> Result<Option<String>> {
         if let Some(node) = &self.node {
-            return base("--node", node);
+            return base("--node", node).map(Some);
         }
-        if let Some(node) = self.unless_configured("DOYEN_NODE") {
-            return base("DOYEN_NODE", &node.to_string_lossy());
-        }
-        let settings = self.settings("which node? Give --node URL or DOYEN_NODE")?;
-        let http = settings.http.context("http: the configured node serves no HTTP")?;
-        base("http", &http.to_string())
+        let node = self.unless_configured("DOYEN_NODE");
+        node.map(|node| base("DOYEN_NODE", &node.to_string_lossy())).transpose()
     }
 
     /// `--config` takes precedence over variables.
@@ -114,21 +180,10 @@ pub(crate) fn parse_time(text: &str) -> Result<Duration, &'static str> {
     humantime::parse_duration(text).map_err(|_| "write for example 90s, 5m or 2h")
 }
 
-impl SecretFlags {
-    pub(crate) fn read(&self, node: &NodeFlags) -> Result<String> {
-        let named = || node.unless_configured("DOYEN_SECRET_FILE").map(PathBuf::from);
-        let file = match self.secret_file.clone().or_else(named) {
-            Some(file) => file,
-            None => {
-                let settings =
-                    node.settings("an admin command needs the admin secret: give --secret-file")?;
-                settings.state_dir.join(api::SECRET_FILE)
-            }
-        };
-        let text = fs::read_to_string(&file)
-            .with_context(|| format!("cannot read the admin secret {}", file.display()))?;
-        Ok(text.trim().to_owned())
-    }
+fn read_secret(file: &Path) -> Result<String> {
+    let text = fs::read_to_string(file)
+        .with_context(|| format!("cannot read the admin secret {}", file.display()))?;
+    Ok(text.trim().to_owned())
 }
 
 /// A variable that is set and not empty.
@@ -140,20 +195,72 @@ fn from_env(name: &str) -> Option<OsString> {
 fn base(source: &str, given: &str) -> Result<String> {
     let given = given.trim();
     if given.starts_with("https://") {
-        bail!("{source}: nodes speak http, not https; use a tunnel where encryption is needed");
+        bail!(
+            "{source}: nodes speak http, not https; where encryption is needed, use a tunnel: `ssh -L 7400:127.0.0.1:7400 HOST`, \
+             then {source} http://127.0.0.1:7400"
+        );
     }
     let host = given.strip_prefix("http://").unwrap_or(given).trim_end_matches('/');
     if host.is_empty() || host.contains(['/', '?', '#', ' ', '@']) {
         bail!("{source}: `{given}` is not a node; write for example http://127.0.0.1:7400");
     }
-    // A node that listens on all addresses is reached on loopback.
-    Ok(match host.parse::<SocketAddr>() {
-        Ok(SocketAddr::V4(it)) if it.ip().is_unspecified() => {
-            format!("http://127.0.0.1:{}", it.port())
+    Ok(host.parse().map_or_else(|_| format!("http://{host}"), url_of))
+}
+
+/// The base URL of a node that serves HTTP at this address. One that listens on all addresses is reached on loopback.
+fn url_of(address: SocketAddr) -> String {
+    match address {
+        SocketAddr::V4(it) if it.ip().is_unspecified() => format!("http://127.0.0.1:{}", it.port()),
+        SocketAddr::V6(it) if it.ip().is_unspecified() => format!("http://[::1]:{}", it.port()),
+        it => format!("http://{it}"),
+    }
+}
+
+impl Reply {
+    /// Reads an answer with its head.
+    pub(crate) fn parse(place: String, answer: &str) -> Result<Self> {
+        let (head, text) = answer.split_once("\r\n\r\n").context("it has no head")?;
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
+        Ok(Self { place, status: status.context("it has no status")?, text: text.to_owned() })
+    }
+
+    /// Why the node does not do what it was asked.
+    pub(crate) fn problem(&self) -> Result<Problem> {
+        serde_json::from_str(&self.text)
+            .map_err(|_| self.not_a_node(&format!("it answers {} without a reason", self.status)))
+    }
+
+    /// As the answer to an admin command.
+    pub(crate) fn into_result(self) -> Result<CommandResult> {
+        match self.status {
+            202 => {
+                let accepted = serde_json::from_str(&self.text);
+                let accepted = accepted.map_err(|error| self.not_a_node(&error.to_string()));
+                accepted.map(CommandResult::Accepted)
+            }
+            503 | 504 => Err(CannotReach::new(&self.place, self.problem()?.detail).into()),
+            _ => self.problem().map(CommandResult::Rejected),
         }
-        Ok(SocketAddr::V6(it)) if it.ip().is_unspecified() => format!("http://[::1]:{}", it.port()),
-        _ => format!("http://{host}"),
-    })
+    }
+
+    fn not_a_node(&self, why: &str) -> anyhow::Error {
+        CannotReach::new(&self.place, format!("not a doyen node: {why}")).into()
+    }
+}
+
+impl AdminClient {
+    /// Sends an admin command, for this term only if one is given.
+    pub(crate) fn command(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+        term: Option<u64>,
+    ) -> Result<CommandResult> {
+        match self {
+            Self::Socket(socket) => socket.command(path, body, term),
+            Self::Http { client, secret } => client.command(path, body, secret, term),
+        }
+    }
 }
 
 type Answered = Response<ureq::Body>;
@@ -172,29 +279,6 @@ impl Client {
             .user_agent(concat!("doyen/", env!("CARGO_PKG_VERSION")))
             .build();
         Self { url, agent: config.new_agent(), timeout }
-    }
-
-    /// Of a node that serves HTTP at this address.
-    pub(crate) fn of(http: SocketAddr) -> Self {
-        let url = base("http", &http.to_string()).unwrap_or_else(|_| format!("http://{http}"));
-        Self::new(url, CONNECT_TIMEOUT)
-    }
-
-    /// Makes an admin call without arguments, and reads the answer.
-    pub(crate) fn call<T: DeserializeOwned>(&self, path: &str, secret: &str) -> Result<T> {
-        let request = self
-            .agent
-            .post(format!("{}{path}", self.url))
-            .header("authorization", format!("Bearer {secret}"))
-            .header("content-type", "application/json");
-        let answer = request.send("{}").map_err(|error| self.unreachable(&error))?;
-        if !answer.status().is_success() {
-            bail!("{}", self.problem(answer)?.detail);
-        }
-        let text = self.text(answer)?;
-        serde_json::from_str(&text).map_err(|error| {
-            self.not_a_node(&format!("its answer to {path} cannot be read ({error})"))
-        })
     }
 
     pub(crate) fn url(&self) -> &str {
@@ -217,13 +301,14 @@ impl Client {
         let request = self.agent.get(format!("{}{path}", self.url));
         let request = request.config().timeout_global(Some(limit)).build();
         let answer = request.call().map_err(|error| self.unreachable(&error))?;
-        let status = answer.status();
-        let text = self.text(answer)?;
-        if status != StatusCode::OK {
-            return Err(self.not_a_node(&format!("it answers {path} with {status}")));
+        let reply = self.reply(answer)?;
+        if reply.status != 200 {
+            // A node that cannot answer says why.
+            let why = reply.problem()?.detail;
+            return Err(CannotReach::new(&self.url, why).into());
         }
-        serde_json::from_str(&text).map_err(|error| {
-            self.not_a_node(&format!("its answer to {path} cannot be read ({error})"))
+        serde_json::from_str(&reply.text).map_err(|error| {
+            reply.not_a_node(&format!("its answer to {path} cannot be read ({error})"))
         })
     }
 
@@ -231,7 +316,7 @@ impl Client {
     pub(crate) fn watch(&self, last: Option<&str>) -> Result<Stream> {
         let request = self.agent.get(format!("{}/v1/watch", self.url)).config();
         // The stream has no end, but each part of it arrives in time.
-        let request = request.timeout_global(None).timeout_recv_response(Some(ANSWER_TIMEOUT));
+        let request = request.timeout_global(None).timeout_recv_response(Some(READ_TIMEOUT));
         let mut request = request.timeout_per_read(Some(STREAM_TIMEOUT)).build();
         if let Some(last) = last {
             request = request.header("last-event-id", last);
@@ -239,16 +324,15 @@ impl Client {
         let answer = request.call().map_err(|error| self.unreachable(&error))?;
         match answer.status() {
             StatusCode::OK => Ok(BufReader::new(answer.into_body().into_reader())),
-            status => {
-                let problem = self.problem(answer)?;
-                let why = format!("it answers {status}: {}", problem.detail);
-                Err(CannotReach { url: self.url.clone(), why }.into())
+            _ => {
+                let why = self.reply(answer)?.problem()?.detail;
+                Err(CannotReach::new(&self.url, why).into())
             }
         }
     }
 
     /// Sends an admin command, for this term only if one is given.
-    pub(crate) fn command(
+    fn command(
         &self,
         path: &str,
         body: &impl Serialize,
@@ -265,45 +349,31 @@ impl Client {
         }
         let body = serde_json::to_string(body)?;
         let answer = request.send(body).map_err(|error| self.unreachable(&error))?;
-        match answer.status() {
-            StatusCode::ACCEPTED => {}
-            StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT => {
-                let why = self.problem(answer)?.detail;
-                return Err(CannotReach { url: self.url.clone(), why }.into());
-            }
-            _ => return self.problem(answer).map(CommandResult::Rejected),
-        }
-        let text = self.text(answer)?;
-        let accepted = serde_json::from_str(&text);
-        accepted.map(CommandResult::Accepted).map_err(|error| self.not_a_node(&error.to_string()))
+        self.reply(answer)?.into_result()
     }
 
-    fn problem(&self, answer: Answered) -> Result<Problem> {
-        let status = answer.status();
-        let text = self.text(answer)?;
-        serde_json::from_str(&text)
-            .map_err(|_| self.not_a_node(&format!("it answers {status} without a reason")))
-    }
-
-    fn text(&self, mut answer: Answered) -> Result<String> {
+    fn reply(&self, mut answer: Answered) -> Result<Reply> {
         let body = answer.body_mut().with_config().limit(LONGEST_ANSWER);
-        body.read_to_string().map_err(|error| self.unreachable(&error))
+        let text = body.read_to_string().map_err(|error| self.unreachable(&error))?;
+        Ok(Reply { place: self.url.clone(), status: answer.status().as_u16(), text })
     }
 
     fn unreachable(&self, error: &ureq::Error) -> anyhow::Error {
         let why = match error {
-            ureq::Error::Timeout(_) => "no answer in time".to_owned(),
+            ureq::Error::Timeout(ureq::Timeout::Connect) => {
+                "no connection in time; is the machine up, and does a firewall permit it?"
+                    .to_owned()
+            }
+            ureq::Error::Timeout(_) => {
+                "connected, but no answer in time; its process is stopped or overloaded".to_owned()
+            }
             ureq::Error::HostNotFound => "unknown host".to_owned(),
             ureq::Error::Io(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
                 "connection refused; is the node running?".to_owned()
             }
             error => error.to_string(),
         };
-        CannotReach { url: self.url.clone(), why }.into()
-    }
-
-    fn not_a_node(&self, why: &str) -> anyhow::Error {
-        CannotReach { url: self.url.clone(), why: format!("not a doyen node: {why}") }.into()
+        CannotReach::new(&self.url, why).into()
     }
 }
 

@@ -9,14 +9,12 @@ mod member;
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
-use std::net::{TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::{Args, value_parser};
-use doyen::init::{Founding, NewMember};
 use doyen::node::status::Status;
 use doyen_core::config::quorum::Profile;
 use doyen_core::registry::Algorithm;
@@ -25,6 +23,9 @@ use serde_json::json;
 
 use super::terminal::{count, timestamp};
 use super::{Answer, system};
+use crate::local::folder::Folder;
+use crate::local::member::Member as LocalMember;
+use crate::local::{self, ReservedPorts};
 use member::Member;
 
 /// How often new changes are printed.
@@ -63,7 +64,7 @@ enum Event {
 
 impl Cluster {
     pub(super) fn run(&self) -> Result<Answer> {
-        let folder = Folder::create(self.keep.as_deref())?;
+        let folder = Folder::create(self.keep.as_deref(), "cluster")?;
         let mut cluster = LocalCluster::create(self, &folder.path)?;
         let (sender, events) = mpsc::channel();
         let interrupts = sender.clone();
@@ -73,57 +74,61 @@ impl Cluster {
         for member in &mut cluster.members {
             member.start()?;
         }
-        self.introduce(&cluster.members, &folder);
-        let result = self.serve(&mut cluster, &events);
+        let introduced = self.introduce(&cluster.members, &folder);
+        let result =
+            introduced.map_err(Into::into).and_then(|()| self.serve(&mut cluster, &events));
         cluster.members.iter_mut().for_each(Member::stop);
-        cluster.members.iter_mut().for_each(|member| member.wait(Duration::from_secs(3)));
+        let deadline = Instant::now() + Duration::from_secs(3);
+        cluster.members.iter_mut().for_each(|member| member.wait(deadline));
         result.map(|()| Answer::Yes)
     }
 
-    fn introduce(&self, members: &[Member], folder: &Folder) {
+    fn introduce(&self, members: &[Member], folder: &Folder) -> io::Result<()> {
         let Self { algorithm, .. } = self;
-        println!(
+        let mut out = io::stdout();
+        writeln!(
+            out,
             "doyen cluster: {}, {algorithm}, profile {}",
             count(self.members, "member"),
             self.profile.name()
-        );
+        )?;
         if !algorithm.has_leases() {
-            println!("{algorithm} elects a leader on each side of a partition; quorum does not");
+            let caveat = "elects a leader on each side of a partition; quorum does not";
+            writeln!(out, "{algorithm} {caveat}")?;
         }
         for member in members {
             let pid = member.pid().map_or_else(|| "-".to_owned(), |pid| pid.to_string());
-            println!("{:<6}  pid {pid:<8}  {}/", member.name, member.url());
+            writeln!(out, "{:<6}  pid {pid:<8}  {}/", member.name(), member.url())?;
         }
-        println!("folder  {folder}", folder = folder.describe());
+        writeln!(out, "folder  {}", folder.describe())?;
         if let Some(first) = members.first() {
-            println!("ask     doyen status --node {}", first.url());
+            writeln!(out, "ask     doyen status --node {}", first.url())?;
         }
-        println!("{USAGE}");
+        writeln!(out, "{USAGE}")
     }
 
     fn serve(&self, cluster: &mut LocalCluster, events: &Receiver<Event>) -> Result<()> {
         let begun = Instant::now();
+        let mut out = io::stdout();
         loop {
             if self.duration.is_some_and(|duration| begun.elapsed() >= *duration) {
                 return Ok(());
             }
-            cluster.members.iter_mut().for_each(Member::reap);
+            cluster.members.iter_mut().for_each(Member::look);
             for line in cluster.news() {
-                println!("{line}");
+                writeln!(out, "{line}")?;
             }
-            io::stdout().flush()?;
+            out.flush()?;
             match events.recv_timeout(REFRESH) {
                 Ok(Event::Interrupted) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
                 Ok(Event::EndOfInput) if io::stdin().is_terminal() => return Ok(()),
-                Ok(Event::EndOfInput) => println!("{}", self.end_of_input()),
+                Ok(Event::EndOfInput) => writeln!(out, "{}", self.end_of_input())?,
                 Ok(Event::Typed(line)) => match line.split_whitespace().collect::<Vec<_>>()[..] {
                     ["quit" | "exit" | "q"] => return Ok(()),
-                    ["status"] => print!("{}", cluster.table()),
+                    ["status"] => write!(out, "{}", cluster.table())?,
                     ref words => {
-                        println!(
-                            "{}",
-                            cluster.execute(words).unwrap_or_else(|error| format!("{error:#}"))
-                        );
+                        let said = cluster.execute(words);
+                        writeln!(out, "{}", said.unwrap_or_else(|error| format!("{error:#}")))?;
                     }
                 },
                 Err(RecvTimeoutError::Timeout) => {}
@@ -149,25 +154,11 @@ struct LocalCluster {
 impl LocalCluster {
     /// Writes configuration, key and state of every member.
     fn create(flags: &Cluster, folder: &Path) -> Result<Self> {
-        let ports = free_ports(flags.members as usize)?;
-        let named = (1..=flags.members).zip(&ports).map(|(id, &(port, http))| NewMember {
-            id,
-            name: format!("n{id}"),
-            address: format!("127.0.0.1:{port}"),
-            http: format!("127.0.0.1:{http}"),
-            priority: i64::from(id),
-            witness: false,
-        });
-        let founding = Founding {
-            cluster: "trial".to_owned(),
-            algorithm: flags.algorithm,
-            profile: flags.profile,
-            members: named.collect(),
-            term_floor: 0,
-        };
-        founding.write(folder)?;
-        let members = (1..=flags.members).zip(&ports).map(|(id, (_, http))| {
-            Member::new(&folder.join(format!("n{id}")), id, format!("http://127.0.0.1:{http}"))
+        let ports = ReservedPorts::new(flags.members)?.list();
+        local::founding(&ports, flags.algorithm, flags.profile).write(folder)?;
+        let members = (1..=flags.members).zip(&ports).map(|(id, &port)| {
+            let folder = folder.join(format!("n{id}"));
+            Member::new(LocalMember::new(&folder, id, port, Vec::new()))
         });
         Ok(Self {
             members: members.collect::<Result<_>>()?,
@@ -178,8 +169,8 @@ impl LocalCluster {
 
     fn execute(&mut self, words: &[&str]) -> Result<String> {
         let &[command, name] = words else { bail!(USAGE) };
-        let is_it = |member: &Member| member.name == name || member.id.to_string() == name;
-        let names = || self.members.iter().map(|it| &*it.name).collect::<Vec<_>>().join(", ");
+        let is_it = |member: &Member| member.name() == name || member.id().to_string() == name;
+        let names = || self.members.iter().map(Member::name).collect::<Vec<_>>().join(", ");
         let place = self.members.iter().position(is_it);
         let place =
             place.ok_or_else(|| anyhow!("there is no member `{name}`; there are {}", names()))?;
@@ -192,7 +183,7 @@ impl LocalCluster {
             "start" => member.start(),
             "drain" | "undrain" => member.command(command, &json!({})),
             "transfer" => {
-                let to = json!({ "to": member.name });
+                let to = json!({ "to": member.name() });
                 let leader = self.members.iter().find(|member| member.leads());
                 leader.context("there is no leader")?.command(command, &to)
             }
@@ -207,14 +198,14 @@ impl LocalCluster {
             let answers = member.answers();
             let Some(status) = answers.status else { continue };
             let start = status.incarnation.0;
-            let printed = self.printed.entry(member.id).or_default();
+            let printed = self.printed.entry(member.id()).or_default();
             if printed.0 != start {
                 *printed = (start, 0);
             }
             for entry in answers.history.iter().filter(|entry| entry.number > printed.1) {
                 // Of 2026-01-01T08:05:27.815Z the time of day.
                 let at = &timestamp(entry.at_unix_ms)[11..23];
-                news.push((entry.at_unix_ms, format!("{at}  {}  {}", member.name, entry.text)));
+                news.push((entry.at_unix_ms, format!("{at}  {}  {}", member.name(), entry.text)));
             }
             printed.1 = answers.history.last().map_or(printed.1, |last| last.number.max(printed.1));
         }
@@ -255,7 +246,7 @@ impl LocalCluster {
 }
 
 fn row(member: &Member) -> String {
-    let Member { name, fate, .. } = member;
+    let (name, fate) = (member.name(), member.fate);
     let Some(pid) = member.pid() else { return format!("{name:<6}  {fate}") };
     // An answer from before the user's command is out of date.
     let Some(status) = member.answers().status.filter(|_| fate.is_empty()) else {
@@ -267,50 +258,6 @@ fn row(member: &Member) -> String {
     let role = format!("{}{}", status.role, if status.drained { " drained" } else { "" });
     let (term, url) = (status.term, member.url());
     format!("{name:<6}  {pid:<8}  {role:<10}  {term:<4}  {lease:<8}  {priority:<8}  {url}/")
-}
-
-/// The folder of the members' folders.
-struct Folder {
-    path: PathBuf,
-    temporary: bool,
-}
-
-impl Folder {
-    fn create(keep: Option<&Path>) -> Result<Self> {
-        let path = match keep {
-            Some(path) => path.to_owned(),
-            None => std::env::temp_dir().join(format!("doyen-cluster-{}", std::process::id())),
-        };
-        let failed = || format!("cannot create the folder {}", path.display());
-        std::fs::create_dir(&path).with_context(failed)?;
-        Ok(Self { path, temporary: keep.is_none() })
-    }
-
-    fn describe(&self) -> String {
-        let fate = if self.temporary { "removed" } else { "kept" };
-        format!("{} (configuration, keys, states and logs; {fate} at the end)", self.path.display())
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        if self.temporary {
-            // What cannot be removed is left in the folder for temporary files.
-            let _ = std::fs::remove_dir_all(&self.path);
-        }
-    }
-}
-
-/// Free ports, one for datagrams and one for HTTP each. If another process takes one before the member does, the member
-/// reports it.
-fn free_ports(count: usize) -> Result<Vec<(u16, u16)>> {
-    let sockets: Vec<(UdpSocket, TcpListener)> = (0..count)
-        .map(|_| Ok((UdpSocket::bind("127.0.0.1:0")?, TcpListener::bind("127.0.0.1:0")?)))
-        .collect::<io::Result<_>>()
-        .context("cannot find free ports on 127.0.0.1")?;
-    let ports =
-        sockets.iter().map(|(udp, tcp)| Ok((udp.local_addr()?.port(), tcp.local_addr()?.port())));
-    Ok(ports.collect::<io::Result<_>>()?)
 }
 
 fn read_input(events: Sender<Event>) {

@@ -12,8 +12,8 @@ use doyen::api::{Accepted, Drain, MemberRef, Prefer, Problem, Transfer};
 use serde::Serialize;
 use serde_json::json;
 
-use super::Answer;
 use super::client::{CommandResult, NodeFlags, SecretFlags, parse_time};
+use super::{Answer, system};
 
 const EXITS: &str =
     "Exit: 0 accepted, 1 rejected, 2 wrong usage or admin secret, 3 the node cannot be reached.";
@@ -118,10 +118,9 @@ impl Admin {
 
 impl CommandFlags {
     fn send(self, command: &str, body: &impl Serialize) -> Result<Answer> {
-        let client = self.node.connect()?;
-        let secret = self.secret.read(&self.node)?;
+        let client = self.node.connect_admin(&self.secret)?;
         let mut out = io::stdout().lock();
-        match client.command(&format!("/v1/{command}"), body, &secret, self.if_term)? {
+        match client.command(&format!("/v1/{command}"), body, self.if_term)? {
             CommandResult::Accepted(accepted) if self.json => {
                 writeln!(out, "{}", serde_json::to_string(&accepted)?)?;
                 Ok(Answer::Yes)
@@ -148,11 +147,11 @@ fn rejected(problem: &Problem) -> Result<Answer> {
         return Err(anyhow!("{detail}"));
     }
     match &problem.leader {
-        Some(leader) if problem.kind.ends_with(":not-leader") => eprintln!(
-            "doyen: {detail}; run this on {}'s machine, or with --node and --secret-file",
+        Some(leader) if problem.kind.ends_with(":not-leader") => system::note(format_args!(
+            "{detail}; run this on {}'s machine, or with --node and --secret-file",
             leader.name
-        ),
-        _ => eprintln!("doyen: {detail}"),
+        )),
+        _ => system::note(format_args!("{detail}")),
     }
     Ok(Answer::No)
 }

@@ -80,6 +80,7 @@ impl Compare {
             tables::write(&mut out, &tables)?;
             tables::write_claims(&mut out, &claims, self.evidence)?;
         }
+        output::note_written(self.files());
         // A formula in a table that does not hold is a mistake of doyen, unlike a wrong claim.
         let holds = |table: &Table| table.rows.iter().all(|row| row.matches || !row.exhaustive);
         Ok(if tables.iter().all(holds) { Answer::Yes } else { Answer::No })
@@ -123,7 +124,11 @@ impl Compare {
         };
         let files = self.files().into_iter().flatten();
         let files: Vec<String> = files.map(|path| path.display().to_string()).collect();
-        eprintln!("{} runs{charts}: written to {}", rows.len(), files.join(", "));
+        system::note(format_args!(
+            "{}{charts}: written to {}",
+            count(rows.len() as u64, "run"),
+            files.join(", ")
+        ));
         Ok(Answer::Yes)
     }
 

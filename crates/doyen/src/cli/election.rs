@@ -49,20 +49,20 @@ pub(crate) struct Election {
     convention: Option<Convention>,
 
     /// Contact dead members too, as members that do not know which are dead
-    #[arg(long, help_heading = "Election")]
-    contact_dead: bool,
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", help_heading = "Election")]
+    contact_dead: Option<bool>,
 
     /// The members to which a bully announces itself: lower or all [default: lower]
     #[arg(long, value_name = "WHICH", help_heading = "Election")]
     announce: Option<String>,
 
     /// Keep the order of messages on each link [default: where the algorithm needs it]
-    #[arg(long, help_heading = "Network")]
-    fifo: bool,
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", help_heading = "Network")]
+    fifo: Option<bool>,
 
     /// Send everything over the reliable link: acknowledged, retransmitted, in order
-    #[arg(long, help_heading = "Network")]
-    reliable: bool,
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", help_heading = "Network")]
+    reliable: Option<bool>,
 
     /// W, how long a modified bully collects before it answers [default: 0]
     #[arg(long, value_name = "TIME", help_heading = "Timing")]
@@ -92,13 +92,13 @@ impl Election {
         set(&mut scenario.ring, &self.ring);
         set(&mut scenario.convention, &self.convention);
         set(&mut scenario.announce, &self.announce);
-        set(&mut scenario.fifo, &self.fifo.then_some(true));
+        set(&mut scenario.fifo, &self.fifo);
         set(&mut scenario.window, &self.window);
         set(&mut scenario.heartbeat, &self.heartbeat);
         set(&mut scenario.preempt, &self.preempt);
         set(&mut scenario.detector, &self.detector);
-        scenario.contact_dead |= self.contact_dead;
-        scenario.reliable |= self.reliable;
+        scenario.contact_dead = self.contact_dead.unwrap_or(scenario.contact_dead);
+        scenario.reliable = self.reliable.unwrap_or(scenario.reliable);
         if !self.dead.is_empty() {
             scenario.dead.clone_from(&self.dead);
         }
@@ -131,15 +131,5 @@ pub(crate) fn set<T: Clone>(field: &mut Option<T>, flag: &Option<T>) {
 /// An error of a scenario made of flags: the key is a flag.
 #[allow(clippy::needless_pass_by_value, reason = "for `map_err`")]
 pub(crate) fn as_flag(error: ScenarioError) -> anyhow::Error {
-    let key = match error.key.split_once('[') {
-        Some((_, rest)) => rest.split_once('.').map_or(rest, |(_, key)| key),
-        None => error.key.as_str(),
-    };
-    let flag = match key {
-        "for" => "pause",
-        "rate" | "skew" => "clock",
-        key if key.starts_with("chaos.") => "chaos",
-        key => key,
-    };
-    anyhow!("--{}: {}", flag.replace('_', "-"), error.problem)
+    anyhow!("--{}: {}", error.flag(), error.problem)
 }

@@ -25,11 +25,11 @@ use doyen_sim::scenario::{MemberList, QuorumOptions, Scenario};
 use doyen_sim::time::Time;
 use serde_json::{Value, json};
 
-use super::Answer;
 use super::client::{self, NodeFlags};
 use super::history::line;
 use super::status::shortage;
 use super::terminal::{BAD, GOOD, styled};
+use super::{Answer, absence};
 
 /// How long the simulation runs before the members crash: long enough for all to notice which others they reach.
 const CRASH_AT: Span = Span::from_millis(5_000);
@@ -94,6 +94,7 @@ fn explanation(status: &Status, history: &[Entry]) -> String {
         Some(leader) => {
             lines.push(format!("{} leads in term {term}", styled(GOOD, status.name_of(leader))));
             lines.extend(status.why.as_ref().map(|why| format!("  {why}")));
+            lines.extend(status.work().map(|work| format!("  {} {work}", status.name)));
         }
         None if status.rejoining => {
             let rejoin = status.rejoin().unwrap_or_default();
@@ -101,7 +102,7 @@ fn explanation(status: &Status, history: &[Entry]) -> String {
         }
         None => {
             lines.push(format!("{} (term {term})", styled(BAD, "no leader is known")));
-            lines.push(format!("  {}", reached(status)));
+            lines.extend(absence::describe(status).iter().map(|text| format!("  {text}")));
         }
     }
     let change = latest_change(history);
@@ -114,37 +115,20 @@ fn explanation(status: &Status, history: &[Entry]) -> String {
     lines.extend(ranked.iter().map(|it| format!("  {} {}", it.name, prospects(status, it))));
     match (status.leader, status.next.map(|next| status.name_of(next))) {
         (Some(_), Some(next)) => lines.push(format!("\n{next} is next if the leader fails now")),
-        (None, Some(next)) => {
+        (None, Some(next)) if !absence::is_only_here(status) => {
             lines.push(format!("\n{next} is first in line, if it reaches a majority"));
         }
         // Only a quorum tells which member is next.
-        (Some(leader), None) if needed(status).is_some() => {
+        (Some(leader), None) if is_quorum(status) => {
             lines.push(format!("\n{}", shortage(status, leader)));
         }
-        (_, None) => {}
+        _ => {}
     }
     lines.join("\n") + "\n"
 }
 
-/// The size of a majority, where one is needed.
-fn needed(status: &Status) -> Option<usize> {
-    is_quorum(status).then(|| status.members.len() / 2 + 1)
-}
-
 fn is_quorum(status: &Status) -> bool {
-    status.algorithm == Algorithm::Quorum.name()
-}
-
-fn reached(status: &Status) -> String {
-    let (all, name) = (status.members.len(), &status.name);
-    let reached = match status.members.iter().filter(|member| member.reachable).count() {
-        1 => format!("{name} reaches only itself"),
-        count => format!("{name} reaches {count} members, itself included"),
-    };
-    match needed(status) {
-        Some(needed) => format!("{reached}; {needed} of {all} members are needed"),
-        None => reached,
-    }
+    absence::majority(status).is_some()
 }
 
 /// The latest change of the leader, with the entries that led to it.
@@ -183,15 +167,13 @@ fn prospects(status: &Status, member: &MemberStatus) -> String {
         MemberStatus { eligible: false, .. } if status.drained && member.id == status.id => {
             words.extend(status.drain());
         }
-        MemberStatus { eligible: false, .. } => words.push("ineligible".to_owned()),
+        MemberStatus { eligible: false, .. } => words.push("ineligible: drained".to_owned()),
         _ => {}
     }
-    match member {
-        MemberStatus { config_mismatch: true, .. } => {
-            words.push("ignored: its configuration differs".to_owned());
-        }
-        MemberStatus { reachable: false, .. } => words.push("unreachable".to_owned()),
-        _ => {}
+    match member.rejection() {
+        Some(rejection) => words.push(rejection.to_owned()),
+        None if !member.reachable => words.push("unreachable".to_owned()),
+        None => {}
     }
     words.join(", ")
 }
@@ -203,10 +185,12 @@ fn as_json(status: &Status, history: &[Entry], prediction: Option<&Prediction>) 
         json!({
             "id": member.id,
             "name": member.name,
+            "role": member.role,
             "priority": member.priority,
             "eligible": member.eligible && !member.witness,
             "reachable": member.reachable,
             "config_mismatch": member.config_mismatch,
+            "rejected": member.rejected,
             "recent_failures": member.recent_failures,
         })
     };
@@ -214,6 +198,7 @@ fn as_json(status: &Status, history: &[Entry], prediction: Option<&Prediction>) 
         "leader": status.leader.map(name),
         "term": status.term,
         "why": status.why,
+        "last_leader": status.last_leader,
         "last_change": latest_change(history),
         "next": status.next.map(name),
         "ranking": ranking(status).iter().map(rank).collect::<Vec<_>>(),
@@ -253,7 +238,7 @@ impl Prediction {
             ids.iter().map(|&id| status.name_of(id)).collect::<Vec<_>>().join(" and ")
         };
         let (left, all) = (self.left, status.members.len());
-        let outcome = match (self.leaders.as_slice(), needed(status)) {
+        let outcome = match (self.leaders.as_slice(), absence::majority(status)) {
             ([], Some(needed)) if left < needed => {
                 format!(
                     "no member could lead: {left} of {all} would be left, and {needed} are needed"

@@ -5,13 +5,16 @@ use std::fmt::Write;
 use clap::{Arg, Command};
 
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Run a cluster", &["cluster", "init", "keygen", "node", "run", "fence"]),
-    ("Observe a running cluster", &["status", "watch", "history", "explain"]),
+    ("Run a cluster", &["lab", "cluster", "init", "keygen", "node", "run", "rejoin", "fence"]),
+    ("Observe a running cluster", &["status", "wait", "watch", "history", "explain"]),
     (
         "Control a running cluster",
         &["resign", "transfer", "drain", "undrain", "prefer", "reload-keys"],
     ),
-    ("Study an election", &["sim", "check", "replay", "compare", "estimate", "algorithms"]),
+    (
+        "Study an election",
+        &["sim", "check", "replay", "compare", "estimate", "algorithms", "scenarios"],
+    ),
 ];
 
 /// Lets flags take `-1` as a value, so that the error is about the value and not about an unknown flag.

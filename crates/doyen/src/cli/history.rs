@@ -13,8 +13,8 @@ use super::terminal::{FAINT, styled, timestamp};
 /// Show recent changes of leadership and their reasons
 #[derive(Args, Debug)]
 #[command(after_help = "\
-A node keeps the last 256 changes that it saw since it started; its log keeps them longer. Times are
-from its wall clock.
+A node keeps the last 256 changes that it saw, also those before a restart; its log keeps them
+longer. Times are from its wall clock.
 Exit: 0 there are changes, 1 there are none, 3 the node cannot be reached.")]
 pub(crate) struct History {
     #[command(flatten)]

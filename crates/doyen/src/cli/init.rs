@@ -123,6 +123,7 @@ impl Init {
             profile: self.profile,
             members: members.collect(),
             term_floor: self.term_floor,
+            settings: String::new(),
         };
         (founding, problems)
     }
@@ -132,7 +133,9 @@ impl Init {
         let Self { cluster, algorithm, .. } = self;
         let members = &founding.members;
         let at = |member: &NewMember| folder.join(&member.name).display().to_string();
-        let there = |member: &NewMember| format!("{cluster}-{}", member.name);
+        // The folder of an earlier cluster may be there still, by the name of the cluster.
+        let group = folder.file_name().map_or(cluster.clone(), |it| it.display().to_string());
+        let there = |member: &NewMember| format!("{group}-{}", member.name);
         let start = |folder: String| format!("  doyen node --config {folder}/doyen.toml");
         let written = count(members.len() as u64, "member");
         let mut lines = vec![format!("{written} of cluster {cluster}, elected by {algorithm}:")];

@@ -2,13 +2,13 @@
 //!
 //! Another node is known by its lease file alone. While the command runs, `doyen run` and its guardian hold a shared lock on
 //! that file: the node's transfers wait for it, and so does the node's own guardian if the node dies, at most until the
-//! deadline that the file showed last. The fencing token comes from the node, over HTTP, with the admin secret.
+//! deadline that the file showed last. The fencing token comes from the node, over its admin socket.
 
 use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Context as _, Result};
 use doyen::api::{Accepted, TokenGiven};
 use doyen::clock::Moment;
 use doyen::guardian::lease_file::{Lease, LeaseReader};
@@ -20,7 +20,8 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 use tracing::warn;
 
-use super::client::Client;
+use super::admin_socket::LocalAdmin;
+use super::node::Reloader;
 
 /// How often the lease file of another node is read.
 const LOOK: Duration = Duration::from_millis(5);
@@ -28,7 +29,7 @@ const LOOK: Duration = Duration::from_millis(5);
 /// A node under whose lease something may run.
 pub(super) enum Node {
     /// In this process.
-    Own { handle: Handle, announced: watch::Receiver<LeadershipState> },
+    Own { handle: Handle, announced: watch::Receiver<LeadershipState>, reloader: Reloader },
     /// In another process of this machine.
     Other(Attachment),
 }
@@ -60,9 +61,9 @@ impl Held {
 }
 
 impl Node {
-    pub(super) fn own(handle: Handle) -> Self {
+    pub(super) fn own(handle: Handle, reloader: Reloader) -> Self {
         let announced = handle.leadership().watch();
-        Self::Own { handle, announced }
+        Self::Own { handle, announced, reloader }
     }
 
     pub(super) fn position(&mut self) -> Position {
@@ -132,17 +133,17 @@ impl Node {
                 });
             }
             Self::Other(node) => {
-                if let Err(error) = node.client.call::<Accepted>("/v1/resign", &node.secret) {
+                if let Err(error) = node.admin.call::<Accepted>("/v1/resign") {
                     warn!("leadership was not given up: {error:#}");
                 }
             }
         }
     }
 
-    /// Reads the keys again; another node does so by itself.
+    /// Reads the keys and the admin secret again; another node does so by itself.
     pub(super) fn reload(&self) {
-        if let Self::Own { handle, .. } = self {
-            tokio::spawn(super::node::reload(handle.clone()));
+        if let Self::Own { reloader, .. } = self {
+            tokio::spawn(reloader.clone().reload());
         }
     }
 
@@ -159,26 +160,30 @@ impl Node {
 pub(super) struct Attachment {
     lease: LeaseReader,
     lock: File,
-    client: Client,
-    secret: String,
+    admin: LocalAdmin,
     /// What the file showed last.
     last: Option<Lease>,
     /// The term of the last lease that was valid.
     term: u64,
 }
 
+/// There is no node to attach to.
+#[derive(Debug, thiserror::Error)]
+#[error("no node publishes its lease in {0}: start `doyen node --lease-file {0}` first")]
+pub(super) struct NoNodeYet(String);
+
+impl NoNodeYet {
+    pub(super) fn new(lease_file: &Path) -> Self {
+        Self(lease_file.display().to_string())
+    }
+}
+
 impl Attachment {
     /// To the node that publishes its lease in this file.
-    pub(super) fn new(lease_file: &Path, client: Client, secret: String) -> Result<Self> {
-        let missing = || {
-            let file = lease_file.display();
-            anyhow!(
-                "no node publishes its lease in {file}: start `doyen node --lease-file {file}` first"
-            )
-        };
-        let lease = LeaseReader::open(lease_file).map_err(|_| missing())?;
-        let lock = File::open(lease_file).map_err(|_| missing())?;
-        Ok(Self { lease, lock, client, secret, last: None, term: 0 })
+    pub(super) fn new(lease_file: &Path, admin: LocalAdmin) -> Result<Self, NoNodeYet> {
+        let lease = LeaseReader::open(lease_file).map_err(|_| NoNodeYet::new(lease_file))?;
+        let lock = File::open(lease_file).map_err(|_| NoNodeYet::new(lease_file))?;
+        Ok(Self { lease, lock, admin, last: None, term: 0 })
     }
 
     fn position(&mut self) -> Position {
@@ -204,7 +209,7 @@ impl Attachment {
             held.release();
             return Ok(None);
         }
-        match self.client.call::<TokenGiven>("/v1/token", &self.secret) {
+        match self.admin.call::<TokenGiven>("/v1/token") {
             Ok(given) => Ok(Some((held, given.term, given.token))),
             Err(error) => {
                 warn!("no fencing token: {error:#}");

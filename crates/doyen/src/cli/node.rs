@@ -1,7 +1,7 @@
 //! `doyen node`: one member, until it is told to stop.
 //!
 //! The election has a thread of its own; this one serves HTTP and waits for signals. SIGTERM and SIGINT make the node
-//! transfer leadership and stop, a second one stops it at once, SIGHUP makes it read its keys again.
+//! transfer leadership and stop, a second one stops it at once, SIGHUP makes it read its keys and its admin secret again.
 
 mod log;
 
@@ -10,9 +10,9 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, anyhow, bail};
+use anyhow::{Context as _, Result, bail};
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, ValueEnum};
-use doyen::api::{self, Admin, Limits};
+use doyen::api::{self, Admin, Limits, SecretError, SecretReloader, ServeError};
 use doyen::clock;
 use doyen::config::{self, Configuration, Env, Override, Settings};
 use doyen::guardian::Handover;
@@ -23,13 +23,20 @@ use tokio::signal::unix::{SignalKind, signal};
 use tracing::{info, warn};
 
 use super::Answer;
+use super::admin_socket::LocalAdmin;
 use super::change_hook::ChangeHook;
-use super::client::Client;
-use super::lease_holder::Attachment;
+use super::lease_holder::{Attachment, NoNodeYet};
 use super::service;
 use super::supervise::{self, Supervision};
+use super::system;
 use super::terminal::count;
 use log::Log;
+
+/// The file descriptors of a node with a guardian, and a few connections.
+const NODE_FILES: usize = 40;
+
+/// How long a node takes to answer the `doyen run` that is attached to it.
+const ATTACHED_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Run one member of a cluster
 #[derive(Args, Debug)]
@@ -42,8 +49,9 @@ Examples:
 
 Precedence: flags, DOYEN_* variables, ./doyen.toml, the user's file, the system's file.
 
-Exit: 0 stopped as told, or valid (--check); 1 it had to stop, or was stopped by a second signal; 2 it cannot start:
-the configuration, the keys or the state are wrong.")]
+Exit: 0 stopped as told, or valid (--check); 1 it had to stop, was stopped by a second signal, or cannot start for a
+reason that may pass (an address that is not there yet, a port that is in use, a full disk): start it again; 2 it
+cannot start: the configuration, the keys or the state are wrong.")]
 pub(crate) struct Node {
     #[command(flatten)]
     member: MemberFlags,
@@ -65,36 +73,47 @@ pub(crate) struct Node {
     while_stdin_is_open: bool,
 }
 
-/// What every command that runs a member is told.
+/// The configuration of a member, and how its process logs.
 #[derive(Args, Debug)]
-pub(crate) struct MemberFlags {
+pub(super) struct ConfigFlags {
     /// The configuration file [default: ./doyen.toml]
     #[arg(long, short, value_name = "FILE")]
-    config: Option<PathBuf>,
+    pub(super) config: Option<PathBuf>,
 
     #[command(flatten)]
     overrides: Overrides,
 
-    /// Rejoin without the old state, which is lost, damaged or an old copy. All other members must be up. Rejected if the
-    /// state is valid
-    #[arg(long)]
-    pub(super) rejoin: bool,
+    /// Format of the log
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub(super) log_format: LogFormat,
+}
+
+impl ConfigFlags {
+    pub(super) fn load(&self) -> Result<Configuration> {
+        Ok(Configuration::load(self.config.as_deref(), &self.overrides.0, &Env::of_process())?)
+    }
+
+    /// Prepares the process for a node: its memory, its file descriptors, its log.
+    pub(super) fn prepare(&self) -> Result<Log> {
+        system::protect_memory()?;
+        system::check_free_files(NODE_FILES)?;
+        Log::start(self.log_format)
+    }
+}
+
+/// What every command that runs a member is told.
+#[derive(Args, Debug)]
+pub(crate) struct MemberFlags {
+    #[command(flatten)]
+    pub(super) config: ConfigFlags,
 
     /// Publish the lease in this file, for other programs of this machine [default with hooks and for `run`: in /run/doyen,
     /// `XDG_RUNTIME_DIR` or /dev/shm]
     #[arg(long, value_name = "FILE")]
     pub(super) lease_file: Option<PathBuf>,
-
-    /// Format of the log
-    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
-    log_format: LogFormat,
 }
 
 impl MemberFlags {
-    pub(super) fn load(&self) -> Result<Configuration> {
-        Ok(Configuration::load(self.config.as_deref(), &self.overrides.0, &Env::of_process())?)
-    }
-
     /// Runs the node and its HTTP server to the end. What keeps it from starting is an error; a node that had to stop is a
     /// negative answer.
     fn serve(&self, configuration: Configuration) -> Result<Answer> {
@@ -103,7 +122,7 @@ impl MemberFlags {
             true => self.serve_alone(configuration)?,
             false => {
                 let supervision = Supervision::new(settings, self, settings.margin)?;
-                supervise::serve(configuration, self.rejoin, &supervision).map(drop)
+                supervise::serve(configuration, &supervision)?.map(drop)
             }
         };
         Ok(match ended {
@@ -112,8 +131,7 @@ impl MemberFlags {
                 Answer::Yes
             }
             Err(why) => {
-                // If stderr is closed, the exit code still tells.
-                let _ = writeln!(io::stderr(), "doyen: {why:#}");
+                system::complain(&why);
                 match why.downcast_ref() {
                     Some(Failure::Panicked) => Answer::Panicked,
                     _ => Answer::No,
@@ -129,17 +147,17 @@ impl MemberFlags {
         let change_hook = ChangeHook::of(&configuration.settings);
         let lease_file =
             self.lease_file.as_deref().map(supervise::create_lease_file).transpose()?;
-        let Started { running, server } = start(configuration, self.rejoin, lease_file, None)?;
+        let started = start(configuration, lease_file, None)?;
+        let reloader = started.reloader();
+        let Started { running, server } = started;
         let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
         let ended = runtime.block_on(async {
             tokio::spawn(change_hook.run(running.handle().clone()));
-            until_the_end(running, grace).await
+            until_the_end(running, reloader, grace).await
         });
         // A thread may be reading keys from a disk that does not answer.
         runtime.shutdown_background();
-        if ended.is_ok()
-            && let Some(server) = server
-        {
+        if ended.is_ok() {
             server.stop();
         }
         Ok(ended)
@@ -147,15 +165,8 @@ impl MemberFlags {
 
     /// The way to the node that runs here with these settings.
     pub(super) fn attach(&self, settings: &Settings, lease_file: &Path) -> Result<Attachment> {
-        let http = settings.http.context("http: the configured node serves no HTTP")?;
-        let file = settings.state_dir.join(api::SECRET_FILE);
-        let secret = std::fs::read_to_string(&file)
-            .with_context(|| format!("cannot read the admin secret {}", file.display()))?;
-        Attachment::new(lease_file, Client::of(http), secret.trim().to_owned())
-    }
-
-    pub(super) fn start_log(&self) -> Result<Log> {
-        Ok(Log::start(self.log_format)?)
+        let admin = LocalAdmin::of(&settings.state_dir, ATTACHED_TIMEOUT);
+        Ok(Attachment::new(lease_file, admin)?)
     }
 }
 
@@ -191,12 +202,21 @@ impl FromArgMatches for Overrides {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
-enum LogFormat {
+pub(super) enum LogFormat {
     /// One line per entry
     #[default]
     Text,
     /// One JSON object per entry
     Json,
+}
+
+impl From<LogFormat> for doyen::guardian::LogFormat {
+    fn from(format: LogFormat) -> Self {
+        match format {
+            LogFormat::Text => Self::Text,
+            LogFormat::Json => Self::Json,
+        }
+    }
 }
 
 impl Node {
@@ -205,7 +225,7 @@ impl Node {
             io::stdout().write_all(config::example().as_bytes())?;
             return Ok(Answer::Yes);
         }
-        let configuration = self.member.load()?;
+        let configuration = self.member.config.load()?;
         if self.print_config {
             write!(io::stdout(), "{}", configuration.report)?;
         }
@@ -215,7 +235,18 @@ impl Node {
         if self.print_config || self.check {
             return Ok(Answer::Yes);
         }
-        let log = self.member.start_log()?;
+        let served = self.prepare_and_serve(configuration);
+        match served {
+            Err(error) if may_pass(&error) => {
+                system::complain(&error);
+                Ok(Answer::No)
+            }
+            served => served,
+        }
+    }
+
+    fn prepare_and_serve(&self, configuration: Configuration) -> Result<Answer> {
+        let log = self.member.config.prepare()?;
         if self.while_stdin_is_open {
             end_with_stdin();
         }
@@ -226,16 +257,17 @@ impl Node {
 
     fn check(&self, configuration: &Configuration) -> Result<()> {
         let settings = &configuration.settings;
-        settings.check(self.member.rejoin)?;
+        if let Some(problem) = &configuration.exposed {
+            bail!("{problem}");
+        }
+        settings.check()?;
         supervise::check_hooks(settings)?;
         for warning in &configuration.warnings {
             writeln!(io::stderr(), "doyen: warning: {warning}")?;
         }
-        let valid = match (settings.key_file.is_some(), self.member.rejoin) {
-            (true, false) => "keys and state are valid",
-            (false, false) => "state is valid",
-            (true, true) => "keys are valid, state will be created by rejoining",
-            (false, true) => "state will be created by rejoining",
+        let valid = match settings.key_file.is_some() {
+            true => "keys and state are valid",
+            false => "state is valid",
         };
         writeln!(io::stdout(), "{}; {valid}", introduction(settings))?;
         Ok(())
@@ -251,43 +283,104 @@ fn introduction(settings: &Settings) -> String {
 /// A node that runs, and its HTTP server.
 pub(super) struct Started {
     pub(super) running: Running,
-    pub(super) server: Option<api::Server>,
+    pub(super) server: api::Server,
+}
+
+impl Started {
+    pub(super) fn reloader(&self) -> Reloader {
+        Reloader { handle: self.running.handle().clone(), secret: self.server.secret() }
+    }
+}
+
+/// Has a node read its keys and its admin secret again.
+#[derive(Clone)]
+pub(super) struct Reloader {
+    handle: Handle,
+    secret: SecretReloader,
+}
+
+impl Reloader {
+    pub(super) async fn reload(self) {
+        if let Err(error) = self.secret.reload() {
+            warn!("admin secret not reloaded: {error}");
+        }
+        if let Err(error) = self.handle.reload_keys().await {
+            warn!("keys not reloaded: {error}");
+        }
+    }
+}
+
+/// HTTP cannot be served.
+#[derive(Debug, thiserror::Error)]
+#[error("{text}")]
+struct Unserved {
+    text: String,
+    error: io::Error,
+}
+
+/// Whether what keeps a node from starting may pass by itself.
+pub(super) fn may_pass(error: &anyhow::Error) -> bool {
+    let of_secret = |error: &SecretError| match error {
+        SecretError::Io { error, .. } | SecretError::Socket { error, .. } => node::may_pass(error),
+        _ => false,
+    };
+    if let Some(failure) = error.downcast_ref::<Failure>() {
+        failure.may_pass()
+    } else if let Some(unserved) = error.downcast_ref::<Unserved>() {
+        node::may_pass(&unserved.error)
+    } else if let Some(error) = error.downcast_ref::<SecretError>() {
+        of_secret(error)
+    } else if let Some(ServeError::Secret(error)) = error.downcast_ref() {
+        of_secret(error)
+    } else if let Some(ServeError::Io(error)) = error.downcast_ref() {
+        node::may_pass(error)
+    } else {
+        error.is::<NoNodeYet>() || error.downcast_ref().is_some_and(node::may_pass)
+    }
 }
 
 /// Starts the node and its HTTP server. `handover`: what it shares with its guardian, if it has one.
 pub(super) fn start(
     configuration: Configuration,
-    rejoin: bool,
     lease_file: Option<LeaseFile>,
     handover: Option<Handover>,
 ) -> Result<Started> {
+    // Before anything is created in the name of a configuration that others may have written.
+    if let Some(problem) = &configuration.exposed {
+        return Err(Failure::Exposed(problem.clone()).into());
+    }
     let http = configuration.settings.http;
     let admin = Admin::of(&configuration.settings);
     let listener = http.map(|address| {
-        let failed = |error| {
-            anyhow!("cannot serve HTTP on {address}: {error}{}", node::hint_if_taken(&error))
-        };
-        TcpListener::bind(address).map_err(failed)
+        TcpListener::bind(address).map_err(|error| {
+            let hint = node::hint_if_taken(&error);
+            Unserved { text: format!("cannot serve HTTP on {address}: {error}{hint}"), error }
+        })
     });
     let listener = listener.transpose()?;
+    // A node that cannot be commanded must not join. A folder without a state is none for a secret or a socket.
+    let has_state = configuration.settings.state_dir.join("state").exists();
+    let prepared = has_state.then(|| admin.clone().prepare()).transpose()?;
     log_warnings(&configuration);
     let introduction = introduction(&configuration.settings);
-    let builder = Builder::new(configuration).rejoin(rejoin);
-    let running = builder.lease_file(lease_file).handover(handover).start()?;
+    let builder = Builder::new(configuration).lease_file(lease_file).handover(handover);
+    let running = builder.start()?;
     info!("{introduction}");
     if let Some(http) = http {
         info!("status, health and metrics: http://{http}/");
     }
     let handle = running.handle().clone();
-    let server = listener
-        .map(|listener| api::start(handle.clone(), listener, &admin, Limits::default()))
-        .transpose()?;
+    let prepared = prepared.map_or_else(|| admin.prepare(), Ok)?;
+    let server = api::start(handle.clone(), listener, prepared, Limits::default())?;
     service::notify_of(handle).context("cannot notify the service manager")?;
     Ok(Started { running, server })
 }
 
 fn log_warnings(configuration: &Configuration) {
     for warning in &configuration.warnings {
+        warn!("{warning}");
+    }
+    if let Some(warning) = system::scarce_files(NODE_FILES + Limits::default().files() as usize) {
         warn!("{warning}");
     }
     let has_leases = configuration.settings.algorithm.has_leases();
@@ -297,7 +390,7 @@ fn log_warnings(configuration: &Configuration) {
 }
 
 /// Waits for the node's end, and passes signals on to it.
-async fn until_the_end(running: Running, grace: Duration) -> Result<()> {
+async fn until_the_end(running: Running, reloader: Reloader, grace: Duration) -> Result<()> {
     let handle = running.handle().clone();
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -309,7 +402,7 @@ async fn until_the_end(running: Running, grace: Duration) -> Result<()> {
         tokio::select! {
             ended = &mut ended => return Ok(ended?),
             _ = hang_up.recv() => {
-                tokio::spawn(reload(handle.clone()));
+                tokio::spawn(reloader.clone().reload());
                 continue;
             }
             _ = terminate.recv() => {}
@@ -324,14 +417,11 @@ async fn until_the_end(running: Running, grace: Duration) -> Result<()> {
     }
 }
 
-pub(super) async fn reload(handle: Handle) {
-    if let Err(error) = handle.reload_keys().await {
-        warn!("keys not reloaded: {error}");
-    }
-}
-
-/// `doyen cluster` holds the other end of stdin.
+/// `doyen cluster` and `doyen lab` hold the other end of stdin.
 fn end_with_stdin() {
+    // A node that is stopped reads nothing, and shall end nevertheless. Where this fails, a node that runs still ends.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
     std::thread::spawn(|| {
         let mut byte = [0];
         while matches!(io::stdin().read(&mut byte), Ok(1)) {}

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
+use super::system;
+
 /// A file under another name until it is complete. On failure the old file stays.
 #[derive(Debug)]
 pub(crate) struct Output {
@@ -103,6 +105,15 @@ pub(crate) fn create_all<const N: usize>(
 
 pub(crate) fn finish_all(outputs: impl IntoIterator<Item = Option<Output>>) -> Result<()> {
     outputs.into_iter().flatten().try_for_each(Output::finish)
+}
+
+/// Says which files have been written.
+pub(crate) fn note_written<const N: usize>(targets: [&Option<PathBuf>; N]) {
+    let files = targets.into_iter().flatten().filter(|target| *target != Path::new("-"));
+    let files: Vec<String> = files.map(|path| path.display().to_string()).collect();
+    if !files.is_empty() {
+        system::note(format_args!("written to {}", files.join(", ")));
+    }
 }
 
 /// Whether one of the files is stdout.

@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use super::system;
+
 const REDRAW: Duration = Duration::from_millis(120);
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
@@ -59,7 +61,7 @@ impl Progress {
             && last.elapsed() >= LINE_EVERY
         {
             *last = Instant::now();
-            eprintln!("doyen: {}: {}", self.bar.prefix(), line());
+            system::note(format_args!("{}: {}", self.bar.prefix(), line()));
         }
     }
 }

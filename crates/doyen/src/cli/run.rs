@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use clap::Args;
+use doyen::config::{Configuration, Settings};
 use doyen::guardian::contain::Containment;
 use doyen::guardian::{CANNOT_EXECUTE, FAILED, Hooks, NOT_FOUND};
 use rustix::fs::{Access, access};
@@ -17,8 +18,9 @@ use tracing::{info, warn};
 
 use super::Answer;
 use super::client::parse_time;
-use super::node::MemberFlags;
+use super::node::{MemberFlags, may_pass};
 use super::supervise::{self, Supervision};
+use super::system;
 
 /// Run a command on exactly one member: the leader
 #[derive(Args, Debug)]
@@ -32,7 +34,8 @@ every start, in the whole cluster) and DOYEN_LEASE_FILE. All of its processes ar
 lease, even if doyen is killed, stopped or hangs. On a transfer of leadership it gets SIGTERM, and SIGKILL after --grace.
 
 Exit: the exit code of the command (--once, or stopped by a signal), 128 + n if signal n ended it; 125 doyen
-failed, 126 or 127 the command cannot be executed, 2 wrong usage.")]
+failed, or cannot start for a reason that may pass; 126 or 127 the command cannot be executed; 2 doyen cannot start: usage,
+configuration, keys or state are wrong.")]
 pub(crate) struct Run {
     #[command(flatten)]
     member: MemberFlags,
@@ -54,7 +57,7 @@ pub(crate) struct Run {
     give_up_after: Option<u32>,
 
     /// Use the node that runs here with this configuration and publishes its lease, instead of starting one
-    #[arg(long, conflicts_with_all = ["rejoin"])]
+    #[arg(long)]
     attach: bool,
 
     /// Run the command without containment: processes that leave its process group survive
@@ -68,15 +71,53 @@ pub(crate) struct Run {
 
 impl Run {
     pub(super) fn run(&self) -> Result<Answer> {
-        let configuration = self.member.load()?;
-        let settings = &configuration.settings;
+        let configuration = self.member.config.load()?;
+        match self.prepare_and_serve(configuration) {
+            Err(error) if may_pass(&error) => {
+                system::complain(&error);
+                Ok(Answer::Code(FAILED))
+            }
+            served => served,
+        }
+    }
+
+    fn prepare_and_serve(&self, configuration: Configuration) -> Result<Answer> {
+        let log = self.member.config.prepare()?;
+        let served = self.serve(configuration);
+        log.finish();
+        served
+    }
+
+    /// Runs the node and the command to the end. What keeps them from starting is an error.
+    fn serve(&self, configuration: Configuration) -> Result<Answer> {
         if let Some(code) = cannot_execute(&self.command[0]) {
             let _ = writeln!(io::stderr(), "doyen: cannot execute {}", self.command[0].display());
             return Ok(Answer::Code(code));
         }
-        let hooks =
-            Supervision::new(settings, &self.member, self.margin.unwrap_or(settings.margin))?;
-        let supervision = Supervision {
+        let supervision = self.supervision(&configuration.settings)?;
+        say_what_is_contained(&supervision.containment);
+        let ended = match self.attach {
+            true => {
+                let file = &supervision.lease_file;
+                let node = self.member.attach(&configuration.settings, file)?;
+                info!("attached to the node that publishes its lease in {}", file.display());
+                supervise::serve_beside(node, &supervision)?
+            }
+            false => supervise::serve(configuration, &supervision)?,
+        };
+        Ok(Answer::Code(match ended {
+            Ok(code) => u8::try_from(code).unwrap_or(FAILED),
+            Err(error) => {
+                system::complain(&error);
+                FAILED
+            }
+        }))
+    }
+
+    fn supervision(&self, settings: &Settings) -> Result<Supervision> {
+        let margin = self.margin.unwrap_or(settings.margin);
+        let hooks = Supervision::new(settings, &self.member, margin)?;
+        Ok(Supervision {
             containment: self.containment()?,
             grace: self.grace.unwrap_or(settings.grace),
             command: self.command.clone(),
@@ -85,27 +126,7 @@ impl Run {
             // Those of another node are its own.
             hooks: if self.attach { Hooks::default() } else { hooks.hooks },
             ..hooks
-        };
-        let log = self.member.start_log()?;
-        say_what_is_contained(&supervision.containment);
-        let ended = match self.attach {
-            true => self.member.attach(settings, &supervision.lease_file).and_then(|node| {
-                info!(
-                    "attached to the node that publishes its lease in {}",
-                    supervision.lease_file.display()
-                );
-                supervise::serve_beside(node, &supervision)
-            }),
-            false => supervise::serve(configuration, self.member.rejoin, &supervision),
-        };
-        log.finish();
-        Ok(Answer::Code(match ended {
-            Ok(code) => u8::try_from(code).unwrap_or(FAILED),
-            Err(error) => {
-                let _ = writeln!(io::stderr(), "doyen: {error:#}");
-                FAILED
-            }
-        }))
+        })
     }
 
     fn containment(&self) -> Result<Containment> {

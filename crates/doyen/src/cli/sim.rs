@@ -1,5 +1,6 @@
 //! `doyen sim`: one run, shown event by event if it is small, with the files that are asked for.
 
+mod fold;
 mod summary;
 
 use std::io::{self, Write};
@@ -12,6 +13,7 @@ use doyen_core::time::Span;
 use doyen_report::summary::Summary;
 use doyen_report::{expectation, formula};
 use doyen_sim::fault::{Chaos, Fault};
+use doyen_sim::message::{Late, MessageName, Twice};
 use doyen_sim::metrics::{Ended, Outcome};
 use doyen_sim::network::DelayModel;
 use doyen_sim::render::columns::{self, Columns};
@@ -24,7 +26,7 @@ use doyen_sim::trace::{self, EventKind, Observer, Observers, TraceEvent};
 use super::election::{Election, as_flag, set};
 use super::output::{self, Output};
 use super::progress::Progress;
-use super::{Answer, system, terminal};
+use super::{Answer, scenarios, system, terminal};
 
 /// What is shown event by event by default.
 const SMALL_RUN_MEMBERS: usize = 16;
@@ -32,20 +34,26 @@ const SMALL_RUN_MESSAGES: u64 = 200;
 
 /// Simulate one election, message by message
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_help = format!("\
 Examples:
   doyen sim --algorithm bully --members 5
   doyen sim --algorithm bully --members 1000 --initiators 100 --json
   doyen sim --algorithm ring-list --members 0..7 --dead 7 --initiators 2,5
   doyen sim --algorithm chang-roberts --members 12 --ring random --initiators all --svg ring.svg
   doyen sim --algorithm bully --mode hardened --members 5 --leader 5 --crash 5@10ms --detector 5ms
-  doyen sim scenarios/kordafshari/figure-1.toml
+  doyen sim kordafshari/figure-1
+  doyen sim my-scenario.toml --mode hardened
 
 Times are virtual. All time-outs derive from D, the bound on a message's delay: the longest delay
-unless --bound is given. docs/scenarios.md describes scenario files.")]
+unless --bound is given. docs/scenarios.md describes scenario files.
+
+The signs in the columns:
+{}
+
+In brackets are the rules that fired: `doyen algorithms bully` explains those of bully.", columns::LEGEND))]
 pub(crate) struct Sim {
-    /// Scenario; flags override its values
-    #[arg(value_name = "FILE.toml")]
+    /// Scenario: a file, or the name of one that is built in (`doyen scenarios` lists them); flags override its values
+    #[arg(value_name = "SCENARIO")]
     file: Option<PathBuf>,
 
     #[command(flatten)]
@@ -115,6 +123,18 @@ pub(crate) struct Sim {
     #[arg(long, value_name = "EVERY,FOR,UNTIL", help_heading = "Faults")]
     chaos: Option<Chaos>,
 
+    /// Lose one message: 6:1:COORDINATOR; the second such: 6:1:COORDINATOR:2
+    #[arg(long, value_name = "FROM:TO:KIND", help_heading = "Faults")]
+    drop: Vec<MessageName>,
+
+    /// Delay one message: 6:2:COORDINATOR+2ms
+    #[arg(long, value_name = "FROM:TO:KIND+TIME", help_heading = "Faults")]
+    late: Vec<Late>,
+
+    /// Deliver one message twice: 6:3:COORDINATOR; the copy 2ms after the first: 6:3:COORDINATOR+2ms
+    #[arg(long, value_name = "FROM:TO:KIND", help_heading = "Faults")]
+    twice: Vec<Twice>,
+
     /// Print one JSON object and nothing else
     #[arg(long, help_heading = "Output", conflicts_with_all = ["columns", "summary", "mermaid"])]
     json: bool,
@@ -155,12 +175,15 @@ impl Sim {
         check_memory(&case)?;
         let outputs = output::create_all([&self.svg, &self.trace], self.json || self.mermaid)?;
         let (outcome, columns) = self.simulate(&case, outputs);
+        for message in &outcome.never_sent {
+            system::note(format_args!("no message {message} was sent"));
+        }
         // A formula is not about a run that was cut short.
         let formula = formula::of(&case).filter(|_| outcome.ended == Ended::Quiet);
         let differences = expectation::differences(&case, &outcome, formula.as_ref());
         let summary = Summary::new(&case, outcome, formula);
         for difference in &differences {
-            eprintln!("doyen: not as expected: {difference}");
+            system::note(format_args!("not as expected: {difference}"));
         }
         let shown = columns.and_then(|columns| self.show(&case, &summary, columns));
         // A closed pipe does not hide a negative answer.
@@ -168,6 +191,7 @@ impl Sim {
             return Ok(Answer::No);
         }
         shown?;
+        output::note_written([&self.svg, &self.trace]);
         if case.expect.is_some() && !self.is_machine_readable() {
             writeln!(io::stdout(), "As expected.")?;
         }
@@ -181,13 +205,15 @@ impl Sim {
             self.apply(&mut scenario)?;
             return scenario.resolve().map_err(as_flag);
         };
-        let (name, text) = read(path)?;
+        let (name, text) = scenarios::read(path)?;
         let written = Scenario::parse(&name, &text).map_err(|error| anyhow!(error))?;
         written.resolve().map_err(|error| anyhow!(error.in_file(&name, &text)))?;
         let mut scenario = written.clone();
         self.apply(&mut scenario)?;
         if scenario != written && scenario.expect.take().is_some() {
-            eprintln!("doyen: flags change the run, so what {name} expects is not checked");
+            system::note(format_args!(
+                "flags change the run, so what {name} expects is not checked"
+            ));
         }
         // The file alone is valid, so a mistake is in a flag.
         scenario.resolve().map_err(as_flag)
@@ -207,6 +233,9 @@ impl Sim {
         let Self { crash, restart, pause, clock, cut, partition, heal, .. } = self;
         let faults = [crash, restart, pause, clock, cut, partition, heal];
         scenario.fault.extend(faults.into_iter().flatten().cloned());
+        scenario.drop.extend_from_slice(&self.drop);
+        scenario.late.extend_from_slice(&self.late);
+        scenario.twice.extend_from_slice(&self.twice);
         Ok(())
     }
 
@@ -255,15 +284,20 @@ impl Sim {
             .and_then(|()| self.draw(case, recording.as_ref(), svg.as_mut()))
             .and_then(|()| output::finish_all([svg, trace]))
             .and_then(|()| Ok(is_whole? && outcome.messages.total <= SMALL_RUN_MESSAGES));
-        (outcome, finished.map(|is_small| is_small.then_some(buffer)))
+        let shown = finished.map(|is_small| match (is_small, outcome.ended) {
+            (true, _) => Some(buffer),
+            (false, Ended::Quiet) => None,
+            (false, _) => fold::fold(&String::from_utf8_lossy(&buffer)).map(String::into_bytes),
+        });
+        (outcome, shown)
     }
 
     fn columns<'a>(&self, case: &Case, out: &'a mut dyn Write) -> Columns<&'a mut dyn Write> {
         let options =
             columns::Options { colour: terminal::has_colours(), background: self.background };
-        if self.columns && !case.about.is_empty() {
+        if self.columns {
             // If this cannot be written, neither can the columns, which report it.
-            let _ = writeln!(out, "{}\n", case.about);
+            let _ = write_heading(out, case);
         }
         Columns::new(RunInfo::of(case), options, out)
     }
@@ -299,8 +333,8 @@ impl Sim {
         if self.is_machine_readable() {
             return Ok(());
         }
-        if !case.about.is_empty() && !self.columns {
-            writeln!(out, "{}\n", case.about)?;
+        if !self.columns {
+            write_heading(&mut out, case)?;
         }
         let shows_columns = self.columns || columns.is_some();
         out.write_all(&columns.unwrap_or_default())?;
@@ -320,6 +354,14 @@ impl Sim {
         }
         Ok(())
     }
+}
+
+/// What the scenario is called, and what it is about.
+fn write_heading(out: &mut dyn Write, case: &Case) -> io::Result<()> {
+    for text in [&case.title, &case.about].into_iter().filter(|text| !text.is_empty()) {
+        writeln!(out, "{text}\n")?;
+    }
+    Ok(())
 }
 
 /// Columns written during the run: all of them, or those of a run that may turn out to be small.
@@ -378,4 +420,26 @@ fn check_memory(case: &Case) -> Result<()> {
         needed as f64 / 1e9,
         available as f64 / 1e9,
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Args;
+
+    use super::*;
+
+    #[test]
+    fn the_lab_and_the_command_line_have_the_same_flags() {
+        let command = Sim::augment_args(clap::Command::new("sim"));
+        let output = ["json", "columns", "summary", "background", "svg", "mermaid", "trace"];
+        // These are of the command line alone: a fault generator, and a limit that the lab sets itself.
+        let own = ["chaos", "message-limit"];
+        let flags = command.get_arguments().filter_map(clap::Arg::get_long);
+        let mut flags: Vec<&str> =
+            flags.filter(|it| !output.contains(it) && !own.contains(it)).collect();
+        let mut of_lab = doyen_lab::FLAGS.to_vec();
+        flags.sort_unstable();
+        of_lab.sort_unstable();
+        assert_eq!(flags, of_lab);
+    }
 }

@@ -2,21 +2,18 @@
 
 use std::fmt::Write as _;
 use std::io::Write;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
 use doyen::node::status::{MemberStatus, Status as Snapshot};
 use doyen_core::members::NodeId;
+use doyen_core::protocol::Role;
 use doyen_core::registry::Algorithm;
 
-use super::Answer;
-use super::client::{CannotReach, Client, NodeFlags, parse_time};
+use super::client::NodeFlags;
 use super::terminal::{BAD, FAINT, GOOD, span, styled, table};
-
-/// How often the node is polled with `--wait-leader`.
-const POLL: Duration = Duration::from_millis(100);
+use super::{Answer, absence};
 
 /// Show the leader, the members and which of them reach each other
 #[derive(Args, Debug)]
@@ -24,21 +21,18 @@ const POLL: Duration = Duration::from_millis(100);
 Examples:
   doyen status
   doyen status --node http://127.0.0.1:7400 --json
-  doyen status --wait-leader --timeout 10s && ./deploy
 
-Exit: 0 there is a leader, 1 there is none, 3 the node cannot be reached, 4 the timeout passed.")]
+Columns, as the node that answers sees them:
+  role        what the member does; - is not known here
+  lease       how much longer the leader may act without hearing from the others
+  priority    the highest leads; * has a penalty, which a line below explains
+  last seen   when something arrived from the member
+  round trip  how long a question and its answer take
+
+Exit: 0 there is a leader, 1 there is none, 3 the node cannot be reached. `doyen wait` waits for a leader.")]
 pub(crate) struct Status {
     #[command(flatten)]
     node: NodeFlags,
-
-    /// Wait until there is a leader
-    #[arg(long)]
-    wait_leader: bool,
-
-    /// With --wait-leader: wait at most this long
-    #[arg(long, value_name = "TIME", requires = "wait_leader", default_value = "30s",
-          value_parser = parse_time)]
-    timeout: Duration,
 
     /// Print one JSON object, as /v1/status does
     #[arg(long)]
@@ -48,37 +42,13 @@ pub(crate) struct Status {
 impl Status {
     pub(crate) fn run(self) -> Result<Answer> {
         let client = self.node.connect()?;
-        let status = match self.wait_leader {
-            true => match wait_for_leader(&client, Instant::now() + self.timeout)? {
-                Some(status) => status,
-                None => return Ok(Answer::Limit),
-            },
-            false => client.status()?,
-        };
+        let status = client.status()?;
         let text = match self.json {
             true => serde_json::to_string(&status)? + "\n",
             false => render(&status),
         };
         anstream::stdout().lock().write_all(text.as_bytes())?;
         Ok(if status.leader.is_some() { Answer::Yes } else { Answer::No })
-    }
-}
-
-/// `None` if there is no leader before the deadline. A node that cannot be reached may still come up.
-fn wait_for_leader(client: &Client, deadline: Instant) -> Result<Option<Snapshot>> {
-    loop {
-        let left = deadline.saturating_duration_since(Instant::now()).max(POLL);
-        let problem = match client.status_within(left) {
-            Ok(status) if status.leader.is_some() => return Ok(Some(status)),
-            Ok(_) => "no leader is known".to_owned(),
-            Err(error) if error.is::<CannotReach>() => error.to_string(),
-            Err(error) => return Err(error),
-        };
-        if Instant::now() >= deadline {
-            eprintln!("doyen: --timeout: {problem}");
-            return Ok(None);
-        }
-        sleep(POLL);
     }
 }
 
@@ -107,19 +77,23 @@ fn head(status: &Snapshot) -> String {
         }
         None => format!("{}: {cluster}, term {term}", styled(BAD, "no leader is known")),
     });
+    lines.extend(absence::describe(status));
     match (status.leader, status.next.map(|next| status.name_of(next))) {
         (Some(_), Some(next)) => lines.push(format!("{next} is next")),
-        (None, Some(next)) => lines.push(format!("{next} is first in line")),
+        (None, Some(next)) if !absence::is_only_here(status) => {
+            lines.push(format!("{next} is first in line"));
+        }
         // Only a quorum tells which member is next.
         (Some(leader), None) if leases == Ok(true) => {
             lines.push(styled(BAD, shortage(status, leader)));
         }
-        (_, None) => {}
+        _ => {}
     }
     if let Some(preferred) = status.preference {
         let left = span(Duration::from_millis(preferred.remaining_ms));
         lines.push(format!("{} is preferred for another {left}", status.name_of(preferred.member)));
     }
+    lines.extend(status.work().map(|work| format!("{name} {work}")));
     lines.extend(status.drain().map(|drain| format!("{name} {drain}")));
     let warning = if leases == Ok(false) { ", which does not tolerate partitions" } else { "" };
     let start = incarnation.0;
@@ -170,28 +144,29 @@ fn members(status: &Snapshot) -> String {
             // Writing to a string does not fail.
             let _ = writeln!(text, "  * {} {penalty}", member.name);
         }
+        if let Some(rejection) = member.rejection() {
+            let _ = writeln!(text, "  {} {rejection}", styled(BAD, &member.name));
+        }
     }
     text
 }
 
-/// A node knows its own role; of the others, which one leads and which do not.
+/// A leader that is about to transfer leadership is shown as that.
 fn role(status: &Snapshot, member: &MemberStatus) -> String {
-    match member {
-        _ if member.id == status.id => status.role.to_string(),
-        _ if status.leader == Some(member.id) => "leader".to_owned(),
-        MemberStatus { witness: true, .. } => "witness".to_owned(),
-        MemberStatus { eligible: false, .. } => "ineligible".to_owned(),
-        _ => "-".to_owned(),
+    match status.role {
+        Role::Retiring if member.id == status.id => status.role.to_string(),
+        _ => member.role.to_string(),
     }
 }
 
 fn last_seen(status: &Snapshot, member: &MemberStatus) -> String {
-    match member.last_seen_ms.map(|ago| span(Duration::from_millis(ago))) {
+    let ago = member.last_seen_ms.map(|ago| span(Duration::from_millis(ago)));
+    match (member.rejected_for(), ago) {
         _ if member.id == status.id => "this node".to_owned(),
-        _ if member.config_mismatch => styled(BAD, "config mismatch"),
-        Some(ago) if member.reachable => format!("{ago} ago"),
-        Some(ago) => styled(BAD, format!("unreachable for {ago}")),
-        None => styled(BAD, "never"),
+        (Some(reason), _) => styled(BAD, format!("rejected: {reason}")),
+        (None, Some(ago)) if member.reachable => format!("{ago} ago"),
+        (None, Some(ago)) => styled(BAD, format!("unreachable for {ago}")),
+        (None, None) => styled(BAD, "never"),
     }
 }
 

@@ -23,6 +23,7 @@ use tracing::{info, warn};
 
 use super::lease_holder::{Attachment, Held, Node, Position};
 use super::node::MemberFlags;
+use super::terminal::span;
 
 /// A command that runs for this long has started well.
 const STARTED_WELL: Duration = Duration::from_secs(10);
@@ -44,6 +45,8 @@ pub(super) struct Supervision {
     pub(super) handover: Handover,
     /// What is run when this member leads, and when it does not.
     pub(super) hooks: Hooks,
+    /// The format of the log.
+    pub(super) log_format: doyen::guardian::LogFormat,
     /// Where the lease is published.
     pub(super) lease_file: PathBuf,
     /// How long the command has to stop.
@@ -68,6 +71,7 @@ impl Supervision {
             margin,
             handover: Handover::create().context("cannot share memory with the guardian")?,
             hooks: settings.hooks.clone(),
+            log_format: flags.config.log_format.into(),
             lease_file: flags
                 .lease_file
                 .clone()
@@ -81,37 +85,32 @@ impl Supervision {
     }
 }
 
-/// Runs a node, and what is to run under its lease, until it is told to end or has to. Returns the exit code.
-pub(super) fn serve(
-    configuration: Configuration,
-    rejoin: bool,
-    options: &Supervision,
-) -> Result<i32> {
+/// Runs a node, and what is to run under its lease, until it is told to end or has to. Returns the exit code. What keeps it
+/// from starting is the outer error.
+pub(super) fn serve(configuration: Configuration, options: &Supervision) -> Result<Result<i32>> {
     let lease_file = create_lease_file(&options.lease_file)?;
     let handover = options.handover.try_clone()?;
     let change_hook = super::change_hook::ChangeHook::of(&configuration.settings);
-    let started = super::node::start(configuration, rejoin, Some(lease_file), Some(handover))?;
+    let started = super::node::start(configuration, Some(lease_file), Some(handover))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let handle = started.running.handle().clone();
+    let supervisor = Supervisor::new(Node::own(handle.clone(), started.reloader()), options)?;
     let ended = runtime.block_on(async {
-        tokio::spawn(change_hook.run(handle.clone()));
-        let supervisor = Supervisor::new(Node::own(handle), options)?;
+        tokio::spawn(change_hook.run(handle));
         supervisor.supervise(async { Ok(started.running.ended().await?) }).await
     });
     runtime.shutdown_background();
-    if let (Ok(_), Some(server)) = (&ended, started.server) {
-        server.stop();
+    if ended.is_ok() {
+        started.server.stop();
     }
-    ended
+    Ok(ended)
 }
 
-/// Runs the command under the lease of a node that runs in another process of this machine.
-pub(super) fn serve_beside(node: Attachment, options: &Supervision) -> Result<i32> {
+/// Runs the command under the lease of a node that runs in another process of this machine. Returns what [`serve`] does.
+pub(super) fn serve_beside(node: Attachment, options: &Supervision) -> Result<Result<i32>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
-        let supervisor = Supervisor::new(Node::Other(node), options)?;
-        supervisor.supervise(std::future::pending()).await
-    })
+    let supervisor = Supervisor::new(Node::Other(node), options)?;
+    Ok(runtime.block_on(supervisor.supervise(std::future::pending())))
 }
 
 /// Whether the programs of all hooks can be executed.
@@ -142,8 +141,11 @@ fn lease_that_fits(settings: &Settings, margin: Duration) -> Result<Duration> {
     // Two heartbeats may get lost before the command is killed.
     if margin + heartbeat * 3 > lease {
         bail!(
-            "the margin does not fit the lease: {margin:?} + 3 × heartbeat ({heartbeat:?}) is longer than the lease ({lease:?}). \
-             Use a slower timing.profile, or a shorter margin"
+            "the margin does not fit the lease: {} + 3 × heartbeat ({}) is longer than the lease ({}). \
+             Use a slower timing.profile, or a shorter margin",
+            span(margin),
+            span(heartbeat),
+            span(lease)
         );
     }
     Ok(lease)
@@ -330,8 +332,8 @@ impl<'a> Supervisor<'a> {
                 *stopping = true;
                 let grace = self.options.grace.as_nanos() as u64;
                 if !self.options.command.is_empty() {
-                    let grace = self.options.grace;
-                    info!("stopping the command: SIGTERM, then SIGKILL after {grace:?}");
+                    let grace = span(self.options.grace);
+                    info!("stopping the command: SIGTERM, then SIGKILL after {grace}");
                 }
                 self.ask(&Request::Stop { grace });
                 Ok(())
@@ -406,14 +408,15 @@ impl<'a> Supervisor<'a> {
         self.become_idle(Duration::ZERO);
         match killed {
             Some(Killed::Lease { late, took }) => {
-                let [late, took] = [late, took].map(Duration::from_nanos);
+                let [late, took] = [late, took].map(|nanos| span(Duration::from_nanos(nanos)));
                 warn!(
-                    "the lease was about to end: everything under it was ended; the guardian was {late:.1?} late and took {took:.1?}"
+                    "the lease was about to end: everything under it was ended; the guardian was {late} late and took {took}"
                 );
                 return;
             }
             Some(Killed::Grace) => {
-                warn!("the command did not stop within {:?} and was killed", self.options.grace);
+                let grace = span(self.options.grace);
+                warn!("the command did not stop within {grace} and was killed");
             }
             None if self.options.command.is_empty() => {
                 info!("{} succeeded", Hook::NotLeader.name());
@@ -462,7 +465,7 @@ impl<'a> Supervisor<'a> {
             .min(BACK_OFF[1]);
         self.job = Job::Idle { not_before: Instant::now() + wait };
         if self.options.give_up_after.is_none_or(|most| self.failures < most) {
-            info!("starting it again in {wait:?}");
+            info!("starting it again in {}", span(wait));
         } else {
             self.failures = 0;
             warn!("what runs under the lease keeps failing: giving up leadership");
@@ -531,6 +534,7 @@ fn start_guardian(
         margin: options.margin,
         containment: &options.containment,
         hooks: &options.hooks,
+        log_format: options.log_format,
         command: &options.command,
     };
     let guardian =

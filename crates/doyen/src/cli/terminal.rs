@@ -24,6 +24,27 @@ pub(crate) fn has_colours() -> bool {
     AutoStream::choice(&io::stdout()) != ColorChoice::Never
 }
 
+/// How wide text may be: as the terminal is, within what reads well.
+pub(crate) fn width() -> usize {
+    let size = rustix::termios::tcgetwinsize(io::stdout());
+    size.map_or(100, |size| usize::from(size.ws_col).clamp(40, 100))
+}
+
+/// Breaks `text` into lines of at most `width` characters, longer words excepted.
+pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
 /// Aligns columns, each on the `l`eft or on the `r`ight. The first row is the heading.
 pub(crate) fn table(sides: &str, rows: &[Vec<String>]) -> String {
     let width = |cell: &str| strip_str(cell).to_string().chars().count();
@@ -97,6 +118,13 @@ mod tests {
         ] {
             assert_eq!(span(Duration::from_micros(micros)), text);
         }
+    }
+
+    #[test]
+    fn text_is_broken_between_words() {
+        assert_eq!(wrapped("a bc def äöü", 6), ["a bc", "def", "äöü"]);
+        assert_eq!(wrapped("incomprehensibilities", 6), ["incomprehensibilities"]);
+        assert_eq!(wrapped("", 6), [""; 0]);
     }
 
     #[test]

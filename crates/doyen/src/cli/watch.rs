@@ -3,7 +3,7 @@
 //! A broken connection is opened again, and the node sends what was missed. Only the first connection must succeed: a
 //! node that is not there at the start is usually a mistake.
 
-use std::io::{self, BufRead, Read, Write};
+use std::io::Write;
 use std::thread::sleep;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -13,14 +13,12 @@ use doyen::node::status::{Entry, Status};
 use doyen_core::protocol::Role;
 use serde_json::{Value, json};
 
-use super::Answer;
 use super::client::{CannotReach, Client, NodeFlags, Stream};
+use super::server_sent::{Event, read_event};
 use super::terminal::{FAINT, styled, timestamp};
+use super::{Answer, system};
 
 const RECONNECT_AFTER: Duration = Duration::from_secs(1);
-
-/// In bytes. No node sends a longer line.
-const LONGEST_LINE: u64 = 4 * 1024 * 1024;
 
 /// Show changes as they happen, until interrupted
 #[derive(Args, Debug)]
@@ -53,9 +51,9 @@ impl Watch {
                 viewer.show(&event, &mut anstream::stdout().lock())?;
                 last_id = Some(event.id);
             }
-            eprintln!("doyen: lost {}; reconnecting", client.url());
+            system::note(format_args!("lost {}; reconnecting", client.url()));
             stream = reconnect(&client, last_id.as_deref())?;
-            eprintln!("doyen: reconnected to {}", client.url());
+            system::note(format_args!("reconnected to {}", client.url()));
         }
     }
 }
@@ -190,56 +188,4 @@ fn member_changes(before: &Status, after: &Status) -> Vec<String> {
         }
     }
     lines
-}
-
-/// A server-sent event.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-struct Event {
-    name: String,
-    id: String,
-    data: String,
-}
-
-/// The next event; `None` at the end of the stream.
-fn read_event(stream: &mut impl BufRead) -> io::Result<Option<Event>> {
-    let mut event = Event::default();
-    loop {
-        let mut line = String::new();
-        match stream.by_ref().take(LONGEST_LINE).read_line(&mut line)? as u64 {
-            0 => return Ok(None),
-            LONGEST_LINE => return Err(io::ErrorKind::InvalidData.into()),
-            _ => {}
-        }
-        let line = line.trim_end_matches(['\r', '\n']);
-        let (field, value) = line.split_once(':').unwrap_or((line, ""));
-        let value = value.strip_prefix(' ').unwrap_or(value);
-        match field {
-            // The end of an event; one without data was a comment or a hint.
-            "" if line.is_empty() && event.data.is_empty() => event = Event::default(),
-            "" if line.is_empty() => return Ok(Some(event)),
-            "event" => value.clone_into(&mut event.name),
-            "id" => value.clone_into(&mut event.id),
-            "data" => event.data.push_str(value),
-            _ => {}
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn comments_hints_and_incomplete_events_are_skipped() {
-        let mut stream = "retry: 1000\n\n: keep\n\nevent: change\r\nid: 1.4.6\r\ndata: {\"a\":\r\ndata: 1}\r\n\r\n\
-                          id:7\ndata:x\n\nevent: change\ndata: cut o"
-            .as_bytes();
-        let mut next = || read_event(&mut stream).expect("text");
-        let event = |name: &str, id: &str, data: &str| {
-            Some(Event { name: name.to_owned(), id: id.to_owned(), data: data.to_owned() })
-        };
-        assert_eq!(next(), event("change", "1.4.6", "{\"a\":1}"));
-        assert_eq!(next(), event("", "7", "x"));
-        assert_eq!(next(), None);
-    }
 }

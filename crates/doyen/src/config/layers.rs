@@ -5,8 +5,9 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use toml::Spanned;
@@ -162,6 +163,8 @@ pub(super) struct Layers {
     pub(super) missing: Vec<String>,
     pub(super) warnings: Vec<String>,
     pub(super) problems: Vec<String>,
+    /// A file that another user can write, and what to do.
+    pub(super) exposed: Option<String>,
     /// Whether a file could not be parsed at all, so that it is not known what it would have set.
     pub(super) is_incomplete: bool,
 }
@@ -198,8 +201,12 @@ impl Layers {
         let is_absent = |error: &io::Error| {
             matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
         };
-        match fs::read_to_string(folder.join(path)) {
-            Ok(text) => self.add_text(path, &text, folder),
+        match read(&folder.join(path)) {
+            Ok((text, writers)) => {
+                let exposed = writers.map(|how| format!("{shown}: {how}"));
+                self.exposed = self.exposed.take().or(exposed);
+                self.add_text(path, &text, folder);
+            }
             Err(error) if !required && is_absent(&error) => self.missing.push(shown),
             Err(error) => {
                 let hint = if is_absent(&error) { "; `doyen init` writes one" } else { "" };
@@ -270,6 +277,30 @@ impl Layers {
     pub(super) fn is_unread(&self, key: &str) -> bool {
         self.layers.iter().any(|layer| layer.values.is_unread(key))
     }
+}
+
+/// The text of a file; and who else can write it, if others can, with what to type.
+fn read(path: &Path) -> io::Result<(String, Option<String>)> {
+    let mut file = File::open(path)?;
+    // Of the open file: what is checked is what is read.
+    let meta = file.metadata()?;
+    let mut text = String::new();
+    file.read_to_string(&mut text)?;
+    let (mode, owner, path) = (meta.mode() & 0o777, meta.uid(), path.display());
+    let me = rustix::process::geteuid().as_raw();
+    // A pipe or a terminal is what the user himself made of it.
+    let writers = match meta.is_file() {
+        true if mode & 0o022 != 0 => Some(format!(
+            "other users can write it (mode {mode:04o}), and it may name commands that the node runs; run \
+             `chmod go-w {path}`"
+        )),
+        true if ![0, me].contains(&owner) => Some(format!(
+            "it belongs to the user {owner}, and it may name commands that the node runs as the user {me}; run \
+             `chown {me} {path}`"
+        )),
+        _ => None,
+    };
+    Ok((text, writers))
 }
 
 /// Parses one file against the schema.

@@ -50,7 +50,10 @@ pub(super) fn resolve(layers: &Layers) -> Result<Configuration, ConfigError> {
     };
     let Resolver { problems, warnings, report, .. } = resolver;
     match settings {
-        Some(settings) if problems.is_empty() => Ok(Configuration { settings, warnings, report }),
+        Some(settings) if problems.is_empty() => {
+            let exposed = layers.exposed.clone();
+            Ok(Configuration { settings, warnings, exposed, report })
+        }
         _ => Err(ConfigError { problems, warnings: layers.warnings.clone() }),
     }
 }
@@ -130,6 +133,7 @@ impl Resolver<'_> {
         let listen = self.listen(own);
         self.check_reach(listen, me, &listed);
         let http = self.http(listen);
+        let http_admin = self.value("http_admin");
         let key_file = self.key_file(listen);
         let state_dir = self.required("state_dir").map(PathBuf::from);
         let algorithm = self.value("algorithm");
@@ -148,6 +152,7 @@ impl Resolver<'_> {
             me: me?,
             listen: listen?,
             http,
+            http_admin,
             key_file,
             state_dir: state_dir?,
             algorithm,
@@ -241,7 +246,7 @@ impl Resolver<'_> {
         if !address.ip().is_loopback() && !is_open {
             let problem = format!(
                 "{address} can be reached from other machines, which could then see the leader and which members are up; \
-                 to permit that, set http_open = true (admin commands need the admin secret in any case)"
+                 to permit that, set http_open = true"
             );
             self.wrong("http", &problem);
         }
@@ -300,6 +305,7 @@ impl Resolver<'_> {
     fn attribute(&mut self, algorithm: Algorithm) -> Attribute {
         let name: String = self.value("attribute.source");
         let command = self.command(name == "command");
+        let file = self.attribute_file(name == "file");
         let every: Span = self.value("attribute.every");
         if every < SHORTEST_EVERY {
             let problem = format!("{every} is too short; use at least {SHORTEST_EVERY}");
@@ -310,6 +316,7 @@ impl Resolver<'_> {
             "free-memory" => Source::FreeMemory,
             "load" => Source::Load,
             "command" => Source::Command(command),
+            "file" => Source::File(file),
             _ => return Attribute::Priority,
         };
         if !algorithm.has_leases() {
@@ -358,6 +365,21 @@ impl Resolver<'_> {
             self.wrong(key, "is empty; name the program and its arguments");
         }
         words
+    }
+
+    /// The file that is read, which is set if and only if one is wanted.
+    fn attribute_file(&mut self, wanted: bool) -> PathBuf {
+        let key = "attribute.file";
+        let file = self.get(key);
+        let may_be_wanted = wanted || self.layers.is_unread("attribute.source");
+        match &file {
+            None if wanted => self.missing(key, "name the file, for example \"score\""),
+            Some(_) if !may_be_wanted => {
+                self.wrong(key, "needs source = \"file\"; without that it is not read");
+            }
+            _ => {}
+        }
+        file.unwrap_or_default().into()
     }
 }
 

@@ -77,7 +77,7 @@ pub(super) const TABLES: [(&str, &str); 5] = [
 /// The table that occurs once per member.
 pub(super) const MEMBER: &str = "member";
 
-pub(super) const KEYS: [Key; 39] = [
+pub(super) const KEYS: [Key; 41] = [
     key("cluster", Kind::Name, Required("give the cluster a name, the same for every member"))
         .set("\"orders\"")
         .help("Name of the cluster")
@@ -99,11 +99,15 @@ pub(super) const KEYS: [Key; 39] = [
         .set("\"127.0.0.1:7400\"")
         .flag("http", "ADDRESS")
         .help("Where it serves HTTP, or off")
-        .details("HTTP shows the leader, health for load balancers and metrics, and takes admin commands."),
+        .details("HTTP shows the leader, health for load balancers and metrics."),
     key("http_open", Kind::Bool, Is("false"))
         .help("Whether other machines may reach HTTP")
+        .details("They can then see the leader and which members are up."),
+    key("http_admin", Kind::Bool, Is("false"))
+        .help("Whether admin commands are accepted over HTTP too")
         .details(
-            "They can then see the leader and which members are up. Admin commands need the admin secret in any case.",
+            "They need the admin secret, which the node makes in `state_dir`. Without it they come over the Unix socket \
+             `admin.sock` there, which only the node's user and root can use.",
         ),
     key("key_file", Kind::Path, Unset("this machine only"))
         .set("\"key\"")
@@ -168,10 +172,13 @@ pub(super) const KEYS: [Key; 39] = [
         .hint("0")
         .help("by how much an attribute must be better to move leadership"),
     key("attribute.source", Kind::Choice(sources), Is("\"priority\""))
-        .help("priority, free-memory (MiB), load (idle processors, hundredths) or command"),
+        .help("priority, free-memory (MiB), load (idle processors, hundredths), command or file"),
     key("attribute.command", Kind::StringList, Unset("no command is run"))
         .hint("[\"/usr/local/bin/score\"]")
         .help("with source = \"command\": prints a whole number, higher is better"),
+    key("attribute.file", Kind::Path, Unset("no file is read"))
+        .hint("\"score\"")
+        .help("with source = \"file\": contains a whole number, higher is better; replace it as a whole"),
     key("attribute.every", Kind::Duration, Is("\"5s\"")).help("how often it is measured"),
     key("attribute.step", Kind::Count, Is("1")).help("a smaller change is not sent"),
     key("hooks.leader", Kind::StringList, Unset("nothing is run"))
@@ -278,5 +285,5 @@ fn policies() -> Vec<&'static str> {
 }
 
 fn sources() -> Vec<&'static str> {
-    vec!["priority", "free-memory", "load", "command"]
+    vec!["priority", "free-memory", "load", "command", "file"]
 }

@@ -202,6 +202,8 @@ preemption.policy = "soon" => 1: preemption.policy: `soon` is unknown; use one o
 attribute.source = "disk" => 1: attribute.source: `disk` is unknown; use one of priority
 attribute.source = "command" =>  attribute.command: is missing; name the program
 attribute.command = ["x"] => 1: attribute.command: needs source =
+attribute.source = "file" =>  attribute.file: is missing; name the file
+attribute.file = "x" => 1: attribute.file: needs source =
 attribute.every = "1ms" => 1: attribute.every: 1ms is too short
 address = "10.0.0.1" => 10: member 1 (a): address: `10.0.0.1` is not an address
 address = "10.0.0.300:1" => 10: member 1 (a): address: `10.0.0.300:1` is not an address
@@ -491,7 +493,7 @@ fn the_example_is_sound_and_what_is_commented_out_is_the_default() {
         let key = line.strip_prefix("# ").and_then(|rest| rest.split_once(" = "));
         key.is_some_and(|(key, _)| {
             !key.contains(' ')
-                && !["trace", "command", "leader", "not_leader", "change"].contains(&key)
+                && !["trace", "command", "file", "leader", "not_leader", "change"].contains(&key)
         })
     };
     let commented = example.lines().filter(is_default).count();

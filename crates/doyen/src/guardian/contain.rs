@@ -36,7 +36,7 @@ impl Containment {
 /// Whether a child of this process may be the first of a PID namespace.
 fn may_unshare() -> bool {
     // A thread of its own: whoever has unshared has no other children outside.
-    let tried = std::thread::spawn(|| super::sys::new_pid_namespace().is_ok());
+    let tried = std::thread::spawn(|| crate::sys::new_pid_namespace().is_ok());
     tried.join().unwrap_or(false)
 }
 

@@ -20,6 +20,7 @@ use super::control::{Channel, Report, Request};
 use super::handover::Handover;
 use super::hook::Hooks;
 use super::job::ENDING;
+use super::log::LogFormat;
 use super::process::Options;
 use super::wait::ends_by;
 use crate::clock::Moment;
@@ -46,6 +47,8 @@ pub struct Plan<'a> {
     pub containment: &'a Containment,
     /// What is run when this member leads, and when it does not.
     pub hooks: &'a Hooks,
+    /// The format of its log, which goes to the standard error.
+    pub log_format: LogFormat,
     /// The command and its arguments; empty if there are only hooks.
     pub command: &'a [OsString],
 }
@@ -80,6 +83,7 @@ impl Guardian {
         command.arg(if *namespace { "namespace" } else { "-" });
         command.arg(cgroups.as_deref().map_or(OsStr::new("-"), Path::as_os_str));
         command.arg(serde_json::to_string(plan.hooks).map_err(io::Error::other)?);
+        command.arg(plan.log_format.name());
         command.args(plan.command).stdin(Stdio::inherit());
         fcntl_setfd(its_control.as_fd(), FdFlags::empty())?;
         fcntl_setfd(&node, FdFlags::empty())?;
@@ -158,12 +162,13 @@ pub fn play_part(arguments: impl IntoIterator<Item = OsString>) -> Option<i32> {
     let part = arguments.next()?;
     let rest: Vec<OsString> = arguments.collect();
     if part == INIT {
-        let [gate, oom_score, command @ ..] = &rest[..] else { return None };
-        return Some(super::init::run(number(gate)?, oom_score, command));
+        let [gate, oom_score, format, command @ ..] = &rest[..] else { return None };
+        let format = LogFormat::of_name(format);
+        return Some(super::init::run(number(gate)?, oom_score, format, command));
     }
     if part == HOOK {
-        let [oom_score, command @ ..] = &rest[..] else { return None };
-        return Some(super::hook::become_hook(oom_score, command));
+        let [oom_score, format, command @ ..] = &rest[..] else { return None };
+        return Some(super::hook::become_hook(oom_score, LogFormat::of_name(format), command));
     }
     if part != GUARDIAN {
         return None;
@@ -178,11 +183,13 @@ pub fn play_part(arguments: impl IntoIterator<Item = OsString>) -> Option<i32> {
         namespace,
         cgroups,
         hooks,
+        log_format,
         command @ ..,
     ] = &rest[..]
     else {
         return None;
     };
+    let log_format = LogFormat::of_name(log_format);
     let options = Options {
         control: number(control)?,
         node: number(node)?,
@@ -195,12 +202,13 @@ pub fn play_part(arguments: impl IntoIterator<Item = OsString>) -> Option<i32> {
             cgroups: (cgroups != "-").then(|| cgroups.into()),
         },
         hooks: serde_json::from_str(hooks.to_str()?).ok()?,
+        log_format,
         command: command.to_vec(),
     };
     Some(match super::process::run(options) {
         Ok(()) => 0,
         Err(error) => {
-            eprintln!("doyen: the guardian ends: {error}");
+            log_format.warn("guardian-failed", &format!("the guardian ends: {error}"));
             super::FAILED.into()
         }
     })

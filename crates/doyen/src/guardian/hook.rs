@@ -12,7 +12,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
@@ -26,6 +26,7 @@ use serde::{Deserialize, Serialize};
 
 use super::handle::HOOK;
 use super::init::code_of;
+use super::log::LogFormat;
 use super::process::OOM_SCORE;
 use super::wait::ends_by;
 use super::{CANNOT_EXECUTE, NOT_FOUND};
@@ -87,15 +88,16 @@ pub(super) struct Occasion<'a> {
     pub(super) lease_file: &'a Path,
     /// How readily the kernel ends it when memory is short, as for the node.
     pub(super) oom_score: &'a str,
+    pub(super) log_format: LogFormat,
 }
 
 /// Becomes a hook: for the process that [`RunningHook::start`] starts. Returns the exit code if that fails.
-pub(super) fn become_hook(oom_score: &OsStr, command: &[OsString]) -> i32 {
+pub(super) fn become_hook(oom_score: &OsStr, log: LogFormat, command: &[OsString]) -> i32 {
     let _ = fs::write(OOM_SCORE, oom_score.as_encoded_bytes());
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     let Some((program, arguments)) = command.split_first() else { return NOT_FOUND.into() };
     let error = Command::new(program).args(arguments).exec();
-    let _ = writeln!(io::stderr(), "doyen: cannot run the hook {}: {error}", program.display());
+    log.warn("hook-not-started", &format!("cannot run the hook {}: {error}", program.display()));
     let is_missing = error.kind() == io::ErrorKind::NotFound;
     i32::from(if is_missing { NOT_FOUND } else { CANNOT_EXECUTE })
 }
@@ -126,7 +128,8 @@ impl RunningHook {
         };
         // Through doyen, which has it end with the guardian and then becomes it.
         let mut command = Command::new("/proc/self/exe");
-        command.arg0("doyen-hook").arg(HOOK).arg(occasion.oom_score).arg(program).args(arguments);
+        command.arg0("doyen-hook").arg(HOOK).arg(occasion.oom_score);
+        command.arg(occasion.log_format.name()).arg(program).args(arguments);
         command.stdin(Stdio::null()).process_group(0);
         command.env("DOYEN_ROLE", role).env("DOYEN_MEMBER", &hooks.member);
         command.env("DOYEN_LEADER", leader).env("DOYEN_REASON", occasion.reason);

@@ -6,7 +6,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::os::fd::RawFd;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::Command;
@@ -21,8 +21,10 @@ use signal_hook::consts::{
 };
 use signal_hook::iterator::Signals;
 
+use super::log::LogFormat;
 use super::process::OOM_SCORE;
-use super::{CANNOT_EXECUTE, FAILED, NOT_FOUND, sys};
+use super::{CANNOT_EXECUTE, FAILED, NOT_FOUND};
+use crate::sys;
 
 /// The signals that are passed on.
 const PASSED: [i32; 12] = [
@@ -32,19 +34,19 @@ const PASSED: [i32; 12] = [
 
 /// Runs the command and returns the exit code of the tree: that of the command, or 128 + n if signal n ended it.
 /// `oom_score`: how readily the kernel ends the tree when memory is short.
-pub(super) fn run(gate: RawFd, oom_score: &OsStr, command: &[OsString]) -> i32 {
+pub(super) fn run(gate: RawFd, oom_score: &OsStr, log: LogFormat, command: &[OsString]) -> i32 {
     // The guardian is spared, and what it starts is not.
     let _ = fs::write(OOM_SCORE, oom_score.as_encoded_bytes());
-    match try_run(gate, command) {
+    match try_run(gate, log, command) {
         Ok(code) => code,
         Err(error) => {
-            let _ = writeln!(io::stderr(), "doyen: cannot guard the command: {error}");
+            log.warn("command-not-guarded", &format!("cannot guard the command: {error}"));
             FAILED.into()
         }
     }
 }
 
-fn try_run(gate: RawFd, command: &[OsString]) -> io::Result<i32> {
+fn try_run(gate: RawFd, log: LogFormat, command: &[OsString]) -> io::Result<i32> {
     let mut gate = File::from(sys::take_inherited(gate)?);
     set_parent_process_death_signal(Some(Signal::KILL))?;
     // Without a namespace orphans would go to the init of the machine.
@@ -58,7 +60,8 @@ fn try_run(gate: RawFd, command: &[OsString]) -> io::Result<i32> {
     let child = match Command::new(program).args(arguments).spawn() {
         Ok(child) => Pid::from_child(&child),
         Err(error) => {
-            let _ = writeln!(io::stderr(), "doyen: cannot start {}: {error}", program.display());
+            let text = format!("cannot start {}: {error}", program.display());
+            log.warn("command-not-started", &text);
             let missing = error.kind() == io::ErrorKind::NotFound;
             return Ok(if missing { NOT_FOUND } else { CANNOT_EXECUTE }.into());
         }

@@ -16,12 +16,14 @@ use rustix::process::{
     pidfd_send_signal, waitid,
 };
 
+use super::FAILED;
 use super::contain::{Cgroup, Containment};
 use super::handle::INIT;
 use super::init::code_of;
+use super::log::LogFormat;
 use super::wait::ends_by;
-use super::{FAILED, sys};
 use crate::clock::Moment;
+use crate::sys;
 
 /// How long the kernel may take to end the processes of a cgroup, or an init that has been killed.
 pub(super) const ENDING: Duration = Duration::from_secs(10);
@@ -36,6 +38,7 @@ pub(super) struct Order<'a> {
     pub(super) lease_file: &'a Path,
     /// How readily the kernel ends it when memory is short, as for the node.
     pub(super) oom_score: &'a str,
+    pub(super) log_format: LogFormat,
 }
 
 /// A command that runs.
@@ -119,7 +122,7 @@ fn spawn(order: Order<'_>) -> io::Result<(Pid, PipeWriter, JoinHandle<io::Result
     let mut command = Command::new("/proc/self/exe");
     command.arg0("doyen-init").process_group(0);
     command.arg(INIT).arg(reader.as_raw_fd().to_string()).arg(order.oom_score);
-    command.args(order.command);
+    command.arg(order.log_format.name()).args(order.command);
     command.env("DOYEN_TERM", order.term.to_string());
     command.env("DOYEN_TOKEN", order.token.to_string());
     command.env("DOYEN_LEASE_FILE", order.lease_file);

@@ -14,13 +14,15 @@ use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
 };
 
+use super::Handover;
 use super::contain::Containment;
 use super::control::{Channel, Killed, Report, Request};
 use super::hook::{Hook, Hooks, Occasion, RunningHook};
 use super::job::{ENDING, Job, Order};
 use super::lease_file::{Lease, LeaseReader};
-use super::{Handover, sys};
+use super::log::LogFormat;
 use crate::clock::Moment;
+use crate::sys;
 
 /// How long a hook that failed waits to be run again.
 const HOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -50,6 +52,7 @@ pub(super) struct Options {
     pub(super) containment: Containment,
     /// What is run besides the command.
     pub(super) hooks: Hooks,
+    pub(super) log_format: LogFormat,
     /// The command and its arguments; empty if there are only hooks.
     pub(super) command: Vec<OsString>,
 }
@@ -325,6 +328,7 @@ impl Guardian {
             token,
             lease_file: &options.lease_file,
             oom_score: &oom_score,
+            log_format: options.log_format,
         };
         Job::start(order, || self.check_lease(term))
     }
@@ -382,7 +386,8 @@ impl Guardian {
         reason: &str,
     ) -> io::Result<Option<RunningHook>> {
         let (lease_file, oom_score) = (&self.options.lease_file, self.oom_score.as_str());
-        let occasion = Occasion { term, token, reason, lease_file, oom_score };
+        let log_format = self.options.log_format;
+        let occasion = Occasion { term, token, reason, lease_file, oom_score, log_format };
         RunningHook::start(&self.options.hooks, hook, occasion)
     }
 

@@ -91,12 +91,13 @@ impl Guardian {
             thread::sleep(AGAIN);
         };
         if let Err(why) = &ran {
-            eprintln!(
-                "doyen: {}: {} {why}; the lease is not released and runs out, and what {} has set up may still be there",
+            let text = format!(
+                "{}: {} {why}; the lease is not released and runs out, and what {} has set up may still be there",
                 self.options.hooks.member,
                 Hook::NotLeader.name(),
                 Hook::Leader.name()
             );
+            self.options.log_format.warn("lease-not-released", &text);
         }
         ran.is_ok()
     }
@@ -124,9 +125,10 @@ impl Guardian {
             if pause.is_zero() {
                 let after = Moment::now().since(died);
                 let member = &self.options.hooks.member;
-                eprintln!(
-                    "doyen: {member}: the node died; its guardian released its lease {after:.1?} later"
+                let text = format!(
+                    "{member}: the node died; its guardian released its lease {after:.1?} later"
                 );
+                self.options.log_format.warn("lease-released", &text);
             }
         }
         Ok(())

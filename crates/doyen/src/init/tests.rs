@@ -20,6 +20,7 @@ fn founding() -> Founding {
         profile: Profile::Fast,
         members,
         term_floor: 0,
+        settings: String::new(),
     }
 }
 
@@ -54,7 +55,7 @@ fn every_member_can_start_with_its_folder() {
         assert_eq!((settings.me, settings.own().name.as_str()), (NodeId(id), name));
         assert_eq!(settings.members[0].priority, 3);
         assert!(settings.members[2].witness);
-        settings.check(false).unwrap();
+        settings.check().unwrap();
         let opened = Store::open(&settings.state_dir, &settings.owner()).unwrap();
         assert_eq!((opened.origin(), opened.durable), (Origin::Joining, None));
     }

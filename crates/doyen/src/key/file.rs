@@ -9,6 +9,8 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
+use zeroize::Zeroizing;
+
 use super::{Key, KeyError, Keyring, without_comment};
 
 /// In bytes. A longer file is not a key file.
@@ -103,13 +105,13 @@ impl Keyring {
             _ => KeyFileError::Unwritable(path.to_owned(), error),
         };
         let mut file = new_file(path).map_err(failed)?;
-        fill(&mut file, path, &self.to_text()).map_err(failed)
+        fill(&mut file, path, &Zeroizing::new(self.to_text())).map_err(failed)
     }
 
     /// Adds `key` at the end of a key file: the first step of a rotation.
     pub fn append(path: &Path, key: &Key) -> Result<(), KeyFileError> {
         let mut draft = Draft::of(path, KeyReaders::Owner)?;
-        draft.lines.push(key.to_line());
+        draft.lines.push(Zeroizing::new(key.to_line()));
         draft.replace()
     }
 
@@ -138,7 +140,7 @@ struct Draft {
     /// As the user named it.
     path: PathBuf,
     ring: Keyring,
-    lines: Vec<String>,
+    lines: Vec<Zeroizing<String>>,
     mode: u32,
     owner: (u32, u32),
 }
@@ -153,7 +155,9 @@ impl Draft {
         if mode & readers.forbidden() != 0 {
             return Err(KeyFileError::Exposed(path.to_owned(), mode));
         }
-        let mut text = String::new();
+        // With room for all of it, because a text that grows leaves copies behind.
+        let room = meta.len().min(LONGEST) as usize + 1;
+        let mut text = Zeroizing::new(String::with_capacity(room));
         file.take(LONGEST + 1).read_to_string(&mut text).map_err(unreadable)?;
         if text.len() as u64 > LONGEST {
             return Err(KeyFileError::TooLong(path.to_owned()));
@@ -162,7 +166,7 @@ impl Draft {
         Ok(Self {
             path: path.to_owned(),
             ring: Keyring::parse(&text).map_err(wrong)?,
-            lines: text.lines().map(str::to_owned).collect(),
+            lines: text.lines().map(|line| Zeroizing::new(line.to_owned())).collect(),
             mode,
             owner: (meta.uid(), meta.gid()),
         })
@@ -180,7 +184,12 @@ impl Draft {
 
     /// Replaces the file atomically.
     fn replace(self) -> Result<(), KeyFileError> {
-        let text: String = self.lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect();
+        let length = self.lines.iter().map(|line| line.len() + 1).sum();
+        let mut text = Zeroizing::new(String::with_capacity(length));
+        for line in &self.lines {
+            text.push_str(line);
+            text.push('\n');
+        }
         let wrong = |fault| KeyFileError::Wrong(self.path.clone(), fault);
         Keyring::parse(&text).map_err(wrong)?;
         self.swap(&text).map_err(|error| KeyFileError::Unwritable(self.path.clone(), error))

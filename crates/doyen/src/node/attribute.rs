@@ -1,10 +1,12 @@
-//! Measures the attribute that ranks this member: free memory, idle processors, or the output of a command.
+//! Measures the attribute that ranks this member: free memory, idle processors, the output of a command, or a file.
 //!
 //! A thread of its own measures, because a command may take a while. The member is told only when the value has changed by
 //! the configured step, so that leadership does not move for a megabyte. A measurement that fails changes nothing: the
 //! last value stays, and the log says why.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -63,7 +65,11 @@ pub(super) fn start(attribute: &Attribute, commands: CommandSender, log: Logger)
 
 fn report(commands: &CommandSender, value: i64) -> Result<(), CommandError> {
     let (answer, answered) = oneshot::channel();
-    commands.send(NodeCommand::Admin(AdminCommand::Attribute(value), answer))?;
+    commands.send(NodeCommand::Admin {
+        command: AdminCommand::Attribute(value),
+        by: None,
+        answer,
+    })?;
     answered.blocking_recv().unwrap_or(Err(CommandError::Stopped))
 }
 
@@ -75,6 +81,7 @@ fn measure(source: &Source) -> io::Result<i64> {
             idle(&std::fs::read_to_string("/proc/loadavg")?, processors)
         }
         Source::Command(words) => printed_by(words),
+        Source::File(path) => contained_in(path),
     }
 }
 
@@ -129,8 +136,19 @@ fn printed_by(words: &[String]) -> io::Result<i64> {
         return Err(io::Error::other(format!("the command failed: {status}")));
     }
     let printed = String::from_utf8_lossy(&printed);
-    let first = printed.lines().next().unwrap_or_default().trim();
-    first.parse().map_err(|_| invalid("the command did not print an integer on its first line"))
+    first_line(&printed)
+        .ok_or_else(|| invalid("the command did not print an integer on its first line"))
+}
+
+/// The integer on the first line of a file.
+fn contained_in(path: &Path) -> io::Result<i64> {
+    let mut text = String::new();
+    File::open(path)?.take(LONGEST as u64).read_to_string(&mut text)?;
+    first_line(&text).ok_or_else(|| invalid("its first line is not an integer"))
+}
+
+fn first_line(text: &str) -> Option<i64> {
+    text.lines().next()?.trim().parse().ok()
 }
 
 /// Reads what is in the pipe, and keeps its beginning.
@@ -153,6 +171,7 @@ fn read_available(pipe: &mut impl io::Read, kept: &mut Vec<u8>) -> io::Result<()
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scratch::Scratch;
 
     fn command(words: &[&str]) -> Source {
         Source::Command(words.iter().map(|&word| word.to_owned()).collect())
@@ -178,6 +197,20 @@ mod tests {
         assert!(error(&["false"]).contains("failed"));
         assert!(measure(&command(&["no-such-command-anywhere"])).is_err());
         assert!(measure(&command(&[])).is_err());
+    }
+
+    #[test]
+    fn a_file_must_contain_an_integer() {
+        let folder = Scratch::new();
+        let path = folder.join("score");
+        let source = Source::File(path.clone());
+        assert!(measure(&source).is_err(), "there is no file");
+        for (text, score) in
+            [("7\n", Some(7)), (" -3 \nrest", Some(-3)), ("", None), ("x\n7", None)]
+        {
+            std::fs::write(&path, text).unwrap();
+            assert_eq!(measure(&source).ok(), score, "{text:?}");
+        }
     }
 
     #[test]

@@ -1,13 +1,22 @@
-//! Changes of leadership: derived from views for algorithms that do not report them, and as lines of the log.
+//! Changes of leadership: derived from views for algorithms that do not report them, as lines of the log, and on disk.
 //!
 //! The quorum reports every change with its reason. The algorithms of the sources only say which leader a member
 //! follows; so that their operators have a history as well, it is derived from one view to the next.
 
-use doyen_core::change::{ElectionReason, LeaderChange, Names, StepDownReason};
+pub(super) mod file;
+
+use std::time::Duration;
+
+use doyen_core::change::{ElectionReason, LeaderChange, Names, StepDownReason, TransferReason};
 use doyen_core::members::{NodeId, Term};
 use doyen_core::protocol::View;
 
 use super::log::LogLine;
+use super::wire::Rejection;
+use crate::clock::Moment;
+
+/// How many changes of leadership are kept.
+pub(super) const KEPT: usize = 256;
 
 /// Compares each view with the one before.
 #[derive(Debug)]
@@ -52,6 +61,58 @@ impl ViewHistory {
     }
 }
 
+/// How much later than it happened a change is recorded before the text says so.
+const LATE: Duration = Duration::from_millis(100);
+
+/// What the host knows about a change of leadership and the algorithm does not.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct Circumstance {
+    /// When the lease ended whose end is being handled.
+    pub(super) lease_ended: Option<Moment>,
+    /// The node is shutting down.
+    pub(super) is_stopping: bool,
+    /// Who gave the last command that makes a leader transfer leadership.
+    pub(super) commanded_by: Option<String>,
+    /// Why datagrams from the leader's address are rejected, if they are.
+    pub(super) rejected: Option<Rejection>,
+}
+
+impl Circumstance {
+    /// What it adds to the text of a change.
+    pub(super) fn describe(&self, change: LeaderChange, now: Moment) -> String {
+        match change {
+            LeaderChange::LeaseLapsed { .. }
+            | LeaderChange::SteppedDown { reason: StepDownReason::NoMajority, .. } => {
+                let late = self.lease_ended.map(|ended| now.since(ended));
+                late.filter(|&late| late >= LATE).map_or_else(String::new, |late| {
+                    let late = late.as_secs_f64();
+                    format!("; it ended {late:.1} s ago, and this process did not run meanwhile")
+                })
+            }
+            LeaderChange::SteppedDown {
+                reason: StepDownReason::Transferred { reason, .. },
+                ..
+            } => match (reason, &self.commanded_by) {
+                (TransferReason::Resigned, _) if self.is_stopping => {
+                    "; this node is shutting down".to_owned()
+                }
+                (
+                    TransferReason::Resigned | TransferReason::Requested | TransferReason::Drained,
+                    Some(by),
+                ) => format!("; command from {by}"),
+                _ => String::new(),
+            },
+            LeaderChange::LostContact { .. } => {
+                let rejected = self.rejected.map(Rejection::name);
+                rejected.map_or_else(String::new, |reason| {
+                    format!("; its datagrams arrive and are rejected: {reason}")
+                })
+            }
+            _ => String::new(),
+        }
+    }
+}
+
 /// A change that `me` took part in, with its fields, for the log. The text is left to the caller.
 pub(super) fn log_line(change: LeaderChange, me: NodeId, name: Names<'_>) -> LogLine {
     let (event, leader, term, reason) = match change {
@@ -67,6 +128,9 @@ pub(super) fn log_line(change: LeaderChange, me: NodeId, name: Names<'_>) -> Log
         LeaderChange::LostContact { leader, term } => ("lost-contact", Some(leader), term, None),
         LeaderChange::LeaseLapsed { term } => ("lease-lapsed", Some(me), term, None),
         LeaderChange::LeaseResumed { leader, term } => ("lease-resumed", Some(leader), term, None),
+        LeaderChange::RegainedContact { leader, term } => {
+            ("regained-contact", Some(leader), term, None)
+        }
         LeaderChange::ElectionStarted { leader, term } => {
             ("election-started", Some(leader), term, None)
         }
@@ -102,6 +166,32 @@ mod tests {
                 "follows 3 (term 6): elected after 1 lost leadership",
             ]
         );
+    }
+
+    #[test]
+    fn circumstances_are_part_of_the_text() {
+        let second = |seconds: u64| Moment::from_nanos(seconds * 1_000_000_000);
+        let term = Term(1);
+        let lapsed = LeaderChange::LeaseLapsed { term };
+        let late = Circumstance { lease_ended: Some(second(10)), ..Circumstance::default() };
+        let text = late.describe(lapsed, second(15));
+        assert_eq!(text, "; it ended 5.0 s ago, and this process did not run meanwhile");
+        assert_eq!(late.describe(lapsed, second(10)), "");
+        let left = |reason| LeaderChange::SteppedDown {
+            term,
+            reason: StepDownReason::Transferred { to: None, reason },
+        };
+        let by = Circumstance { commanded_by: Some("n".to_owned()), ..Circumstance::default() };
+        assert_eq!(by.describe(left(TransferReason::Requested), second(1)), "; command from n");
+        assert_eq!(by.describe(left(TransferReason::Outranked), second(1)), "");
+        let stops = Circumstance { is_stopping: true, ..by };
+        let text = stops.describe(left(TransferReason::Resigned), second(1));
+        assert_eq!(text, "; this node is shutting down");
+        let lost = LeaderChange::LostContact { leader: NodeId(3), term };
+        let key = Circumstance { rejected: Some(Rejection::Key), ..Circumstance::default() };
+        let text = key.describe(lost, second(1));
+        assert_eq!(text, "; its datagrams arrive and are rejected: key");
+        assert_eq!(stops.describe(lost, second(1)), "");
     }
 
     #[test]

@@ -24,12 +24,12 @@ use rand_pcg::rand_core::Rng as _;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use super::history::ViewHistory;
+use super::history::{Circumstance, ViewHistory};
 use super::inspect::{HostView, awaited, inspect, reaches};
 use super::log::LogLine;
 use super::network::{Network, Received};
 use super::publish::Publisher;
-use super::status::{Counters, Status};
+use super::status::{Counters, LastLeader, Status};
 use super::store::{LONGEST_DURABLE, Store, refused};
 use super::timers::Timers;
 use super::trace::{self, Header, Tracer};
@@ -93,6 +93,8 @@ pub(super) struct Host {
     has_more_commands: bool,
     /// Why the member rejected the command that it is being given.
     refused: Option<Refusal>,
+    /// What it knows about a change of leadership that happens now.
+    circumstance: Circumstance,
     /// It is stopping, and ends at this time at the latest.
     ends_by: Option<Moment>,
     /// The published snapshot is out of date.
@@ -148,6 +150,7 @@ impl Host {
             retires_at: None,
             has_more_commands: false,
             refused: None,
+            circumstance: Circumstance::default(),
             ends_by: None,
             changed: true,
             last_snapshot: Moment::default(),
@@ -247,9 +250,13 @@ impl Host {
     }
 
     fn expire_leases(&mut self) -> Result<(), Failure> {
+        let mut deadline = self.lease_deadline();
         while let Some(timer) = self.timers.pop_lease(Moment::now()) {
+            self.circumstance.lease_ended = deadline.filter(|&deadline| deadline <= Moment::now());
             self.handle_now(Event::Timer(timer))?;
+            deadline = self.lease_deadline();
         }
+        self.circumstance.lease_ended = None;
         Ok(())
     }
 
@@ -277,9 +284,9 @@ impl Host {
                     let warning = self.warnings.dropped(&self.settings, dropped);
                     self.log(warning);
                 }
-                Received::Letter { source, opened } => {
+                Received::Letter { at, opened } => {
                     let (from, version) = (opened.envelope.from, opened.version);
-                    let Some(letter) = opened.into_letter(algorithm, source) else {
+                    let Some(letter) = opened.into_letter(algorithm, at) else {
                         self.publisher.counters().reject(Rejection::Malformed);
                         continue;
                     };
@@ -402,11 +409,24 @@ impl Host {
     fn execute(&mut self, command: Command) -> Result<(), Failure> {
         // The caller may have gone, so the result of `send` does not matter.
         match command {
-            Command::Admin(_, answer) | Command::Campaign(answer) if self.rejoining => {
+            Command::Admin { answer, .. } | Command::Campaign(answer) if self.rejoining => {
                 let _ = answer.send(Err(CommandError::Rejoining));
             }
-            Command::Admin(command, answer) => {
+            Command::Admin { command, by, answer } => {
+                let moves = matches!(
+                    command,
+                    AdminCommand::Transfer { .. }
+                        | AdminCommand::Resign
+                        | AdminCommand::Drain { .. }
+                );
+                let before = self.circumstance.commanded_by.clone();
+                if moves {
+                    self.circumstance.commanded_by = by;
+                }
                 let result = self.apply_command(command)?;
+                if result.is_err() {
+                    self.circumstance.commanded_by = before;
+                }
                 // A caller whose command was accepted must see its effect in the status.
                 self.changed = true;
                 self.publish_status();
@@ -435,6 +455,7 @@ impl Host {
             }
             Command::Stop { grace } => {
                 if self.ends_by.is_none() {
+                    self.circumstance.is_stopping = true;
                     // If no other member can lead, it does not wait: its lease will run out.
                     let grace = match self.apply_command(AdminCommand::Resign)? {
                         Ok(()) => grace,
@@ -472,8 +493,7 @@ impl Host {
             return self.publish_rejoining(&awaited);
         }
         if std::mem::take(&mut self.rejoining) {
-            let text =
-                "rejoined: every other member has stored this start; omit --rejoin from now on";
+            let text = "rejoined: every other member has stored this start";
             self.log(LogLine::info("rejoined", text));
         }
         let Some(node) = self.member.inner() else { return };
@@ -491,8 +511,20 @@ impl Host {
         status.set_view(self.member.view(), self.lease_deadline());
         status.set_diagnostics(diagnostics, &reachable);
         status.set_network(&self.network, &reachable);
+        let work = self.publisher.work_since().map(|since| now.since(since));
+        status.work_ms = work.map(|lasting| lasting.as_millis() as u64);
+        status.last_leader = self.last_leader(now).filter(|_| status.leader.is_none());
+        status.set_roles();
         self.publish(status);
         self.warn_about_peers(&reachable);
+    }
+
+    /// The leader that this member knew last, and when it last received something from it as the leader.
+    fn last_leader(&self, now: Moment) -> Option<LastLeader> {
+        let (member, term, known) = self.publisher.last_leader()?;
+        let received = self.network.peer(member).and_then(|peer| peer.last_seen);
+        let last_heard = received.map_or(known, |received| received.min(known));
+        Some(LastLeader { member, term, last_heard_ms: now.since(last_heard).as_millis() as u64 })
     }
 
     fn publish_rejoining(&mut self, awaited: &PeerSet) {
@@ -539,7 +571,14 @@ impl Host {
     fn record(&mut self, change: LeaderChange) {
         let network = &self.network;
         let one_way_us = |peer| Some(network.peer(peer)?.round_trip?.as_micros() as u64 / 2);
-        self.publisher.record(change, one_way_us);
+        let now = Moment::now();
+        self.circumstance.rejected = match change {
+            LeaderChange::LostContact { leader, .. } => {
+                network.peer(leader).and_then(|peer| peer.rejected(now))
+            }
+            _ => None,
+        };
+        self.publisher.record(change, self.store.incarnation(), &self.circumstance, one_way_us);
     }
 }
 

@@ -46,8 +46,8 @@ pub(super) struct HostView<'a> {
     pub(super) remaining: &'a dyn Fn(AnyTimer) -> Option<Duration>,
 }
 
-/// Whether `peer` is reachable from `me`, the member itself; none if the algorithm does not watch that. A peer that has
-/// not sent anything yet counts as reachable for a while.
+/// Whether `peer` is reachable from `me`, the member itself, and answers; none if the algorithm does not watch that. A peer
+/// that has not sent anything yet counts as reachable for a while.
 pub(super) fn reaches(
     member: &AnyProtocol,
     config: &Config,
@@ -55,7 +55,9 @@ pub(super) fn reaches(
     peer: NodeId,
 ) -> Option<bool> {
     match member {
-        AnyProtocol::Quorum(quorum) => probes(config).then(|| quorum.receives(me, peer)),
+        AnyProtocol::Quorum(quorum) => {
+            probes(config).then(|| quorum.receives(me, peer) && !quorum.is_silent(peer))
+        }
         _ => None,
     }
 }

@@ -4,8 +4,14 @@
 //! A datagram that cannot be sent is treated like one that is lost in transit: the algorithms tolerate that, and a full
 //! buffer must not block the loop.
 //!
-//! **Versions.** A letter is sent in the highest version that its session has spoken to this node, an answer in the version
-//! of the question. A question is sent in every version until the peer is known to read the current one.
+//! **Versions.** A letter is sent in the highest version that its session has spoken to this node, an answer to a session
+//! that has not been met in the version of its question. A question is sent in every version until the session is known to
+//! read the current one.
+//!
+//! **Configurations.** Datagrams of a member that is configured otherwise are dropped, and so are recordings of a member
+//! from before its configuration was changed. Only the answer to a challenge tells the two apart. So a challenge is
+//! answered whatever the sender's configuration is, and a member counts as configured otherwise when such an answer says
+//! so. A node that is not on this node's list is answered too: so it learns that the two lists differ.
 //!
 //! **Names** are looked up at the start, and again while a member is silent.
 
@@ -16,12 +22,14 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use doyen_core::members::{NodeId, PeerSet, SessionId};
+use doyen_core::members::{Incarnation, NodeId, PeerSet, SessionId};
 use doyen_core::node::Packet;
 use doyen_core::registry::AnyMessage;
-use doyen_core::session::{self, Challenge, Letter};
+use doyen_core::session::{self, Challenge, Greeting, Letter};
 
 use super::Failure;
+use super::filter;
+use super::log::Logger;
 use super::resolver::{self, Resolver};
 use super::status::Counters;
 use super::waker::CommandSender;
@@ -44,6 +52,18 @@ const SILENT: Duration = Duration::from_secs(3);
 /// The least time between two look-ups of the same name.
 const RESOLVE: Duration = Duration::from_secs(5);
 
+/// The least time between two answers to a member that is configured otherwise: one to where it is expected, and one to
+/// anywhere else, because replayed datagrams may cause them.
+const MISMATCH_ANSWER: Duration = Duration::from_millis(20);
+
+/// How long a rejected datagram from the address of an unreachable member explains why it is unreachable: longer than it
+/// waits before it greets again.
+const REJECTED: Duration = Duration::from_secs(10);
+
+/// How many challenges to a member are remembered. More are not open at once: one to its present process, one to any other,
+/// and a few to processes at the address to which it has moved.
+const MOST_ASKED: usize = 4;
+
 /// What a process sends.
 type Outgoing = Letter<Packet<AnyMessage>>;
 
@@ -54,6 +74,8 @@ pub(super) struct Network {
     session: SessionId,
     configuration: u32,
     peers: BTreeMap<NodeId, Peer>,
+    /// When a node that is not on this node's list was last answered.
+    stranger_answered: Option<Moment>,
     /// The datagram that is being handled.
     current: Option<Current>,
     resolver: Resolver,
@@ -78,8 +100,8 @@ struct Current {
 pub(super) struct Peer {
     /// What its configured name resolved to last.
     configured: Option<SocketAddr>,
-    /// Where its newest letter came from.
-    pub(super) address: Option<SocketAddr>,
+    /// Where its letters go; none: to `configured`.
+    address: Option<SocketAddr>,
     /// Its current session, and the version that this session speaks.
     met: Option<(SessionId, u8)>,
     /// How many of its letters have been accepted.
@@ -88,13 +110,26 @@ pub(super) struct Peer {
     pub(super) last_seen: Option<Moment>,
     /// The smoothed round-trip time.
     pub(super) round_trip: Option<Duration>,
-    /// The last challenge that was sent, when, and whether it was repeated: an answer to a repeated challenge says
-    /// nothing about the round-trip time.
-    asked: Option<(Challenge, Moment, bool)>,
+    /// The last challenges that were sent to where it is expected, the oldest first. There are several, because its
+    /// present process is asked another one than a process that has not been met.
+    asked: Vec<Asked>,
     /// When its name was last looked up.
     resolved: Option<Moment>,
-    /// Whether its last datagram came from another configuration.
+    /// Whether it last answered a challenge from another configuration.
     pub(super) config_mismatch: bool,
+    /// Why a datagram from its address was rejected, and when. The address proves nothing, so this is only shown.
+    rejected: Option<(Rejection, Moment)>,
+    /// When it was last answered although it is configured otherwise: where it is expected, and elsewhere.
+    mismatch_answered: [Option<Moment>; 2],
+}
+
+/// A challenge that was sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Asked {
+    challenge: Challenge,
+    at: Moment,
+    /// An answer to a repeated challenge says nothing about the round-trip time.
+    repeated: bool,
 }
 
 /// What a read from the socket gave.
@@ -106,8 +141,8 @@ pub(super) enum Received<'a> {
     Skipped,
     /// A datagram was dropped, and has been counted.
     Rejected(Dropped),
-    /// A letter of a member.
-    Letter { source: SocketAddr, opened: Opened<'a> },
+    /// A letter of a member, and where it came from, if not from the address of the member's configured name.
+    Letter { at: Option<SocketAddr>, opened: Opened<'a> },
 }
 
 /// A datagram that was dropped.
@@ -117,6 +152,8 @@ pub(super) struct Dropped {
     /// The member with this address, if one is known; the datagram itself proves nothing.
     pub(super) member: Option<NodeId>,
     pub(super) reason: Rejection,
+    /// Which member it says that it is from, if it is authentic and there is no such other member.
+    pub(super) stranger: Option<NodeId>,
 }
 
 impl Network {
@@ -125,11 +162,13 @@ impl Network {
         settings: &Arc<Settings>,
         session: SessionId,
         commands: CommandSender,
+        log: &Logger,
     ) -> Result<Self, Failure> {
         let address = settings.listen;
         let failed = |error| Failure::Listen { address, error };
         let socket = UdpSocket::bind(address).map_err(failed)?;
         socket.set_nonblocking(true).map_err(failed)?;
+        filter::prepare(&socket, log);
         let resolver = Resolver::start(settings.members.len(), address, commands)
             .map_err(|error| Failure::System { what: "start a thread for names", error })?;
         let keys = Keyring::of(settings.key_file.as_ref());
@@ -146,6 +185,7 @@ impl Network {
             session,
             configuration: settings.configuration_id(),
             peers: others.map(peer).collect(),
+            stranger_answered: None,
             current: None,
             resolver,
             settings: Arc::clone(settings),
@@ -172,21 +212,48 @@ impl Network {
         Counters::add(&counters.received_bytes, length as u64);
         let opened = self.sealer.open(&mut self.buffer[..length]);
         let (me, configuration) = (self.settings.me, self.configuration);
+        let (mut answer, mut stranger) = (None, None);
         let admitted = opened.and_then(|opened| {
-            let peer = self.peers.get_mut(&opened.envelope.from).ok_or(Rejection::Stranger)?;
-            peer.admit(me, configuration, self.session, &opened)?;
-            Ok(opened)
+            let from = opened.envelope.from;
+            let Some(peer) = self.peers.get_mut(&from) else {
+                stranger = Some(from);
+                let is_asked = opened.envelope.to == me && from != me;
+                if is_asked && may_answer(&mut self.stranger_answered) {
+                    answer = answer_to(&opened);
+                }
+                return Err(Rejection::Stranger);
+            };
+            let admitted = peer.admit(me, configuration, self.session, &opened);
+            if admitted == Err(Rejection::Configuration) && peer.may_answer_mismatch(source) {
+                answer = answer_to(&opened);
+            }
+            admitted.map(|()| ((peer.configured != Some(source)).then_some(source), opened))
         });
-        match admitted {
-            Ok(opened) => Ok(Received::Letter { source, opened }),
-            Err(reason) => {
-                counters.reject(reason);
-                let is_there =
-                    |peer: &Peer| [peer.address, peer.configured].contains(&Some(source));
-                let member = self.peers.iter().find(|(_, peer)| is_there(peer)).map(|(id, _)| *id);
-                Ok(Received::Rejected(Dropped { source, member, reason }))
+        let reason = match admitted {
+            Ok((at, opened)) => return Ok(Received::Letter { at, opened }),
+            Err(reason) => reason,
+        };
+        if let Some((version, to, known, greeting)) = answer {
+            let (session, group) = (self.session, 0);
+            // It is never compared with the counters of letters: the receiver drops it for its configuration.
+            let counter = 1;
+            let known = Some(known);
+            let envelope = Envelope { from: me, to, session, known, counter, configuration, group };
+            self.sealed.clear();
+            let sealed = self.sealer.seal(version, &envelope, &greeting, &mut self.sealed);
+            // One that is not sent is like one that is lost.
+            let _ = sealed.map(|()| self.socket.send_to(&self.sealed, source));
+        }
+        counters.reject(reason);
+        let is_there = |peer: &Peer| [peer.address, peer.configured].contains(&Some(source));
+        let mut member = None;
+        if let Some((id, peer)) = self.peers.iter_mut().find(|(_, peer)| is_there(peer)) {
+            member = Some(*id);
+            if let Rejection::Key | Rejection::Version | Rejection::Cluster = reason {
+                peer.rejected = Some((reason, Moment::now()));
             }
         }
+        Ok(Received::Rejected(Dropped { source, member, reason, stranger }))
     }
 
     /// A letter of this session, in a datagram of this version, is about to be handled.
@@ -220,8 +287,12 @@ impl Network {
         };
         let asks = matches!(&letter.content, session::Content::Greeting(it) if it.ask.is_some());
         let versions = peer.versions(to, letter.known, asks, self.current);
-        if let session::Content::Greeting(greeting) = &letter.content {
-            peer.ask(greeting.ask);
+        // What is asked elsewhere, replayed datagrams may have caused. It must not displace what was asked here.
+        let is_expected = letter.at.is_none() || letter.at == peer.address;
+        if let session::Content::Greeting(Greeting { ask: Some(challenge), .. }) = letter.content
+            && is_expected
+        {
+            peer.ask(challenge, Moment::now());
         }
         for &version in versions {
             let sealed = self.seal(version, to, letter).map_err(io::Error::other);
@@ -301,7 +372,7 @@ impl Network {
         others.map(|(id, _)| *id).chain([self.settings.me]).collect()
     }
 
-    /// The members whose last datagram came from another configuration.
+    /// The members that have answered from another configuration.
     pub(super) fn config_mismatches(&self) -> Vec<NodeId> {
         let mismatched = self.peers.iter().filter(|(_, peer)| peer.config_mismatch);
         mismatched.map(|(id, _)| *id).collect()
@@ -320,8 +391,13 @@ impl Peer {
         by_algorithm.unwrap_or_else(|| now.since(last) <= UNREACHABLE) && !self.config_mismatch
     }
 
+    /// Where it is, once its present process has been met.
+    pub(super) fn observed_address(&self) -> Option<SocketAddr> {
+        self.met.and_then(|_| self.address.or(self.configured))
+    }
+
     /// Whether a datagram is for this member and from the same configuration. An answer to a challenge of `session` also
-    /// measures the round-trip time.
+    /// measures the round-trip time, or proves that the sender is configured otherwise now.
     fn admit(
         &mut self,
         me: NodeId,
@@ -333,16 +409,19 @@ impl Peer {
         if to != me || group != 0 {
             return Err(Rejection::Misdirected);
         }
+        let answered = match &opened.content {
+            Content::Greeting(greeting) if known == Some(session) => {
+                let is_answered = |asked: &Asked| greeting.answer == Some(asked.challenge);
+                self.asked.iter().position(is_answered)
+            }
+            _ => None,
+        };
         if opened.envelope.configuration != configuration {
-            self.config_mismatch = true;
+            self.config_mismatch |= answered.is_some();
             return Err(Rejection::Configuration);
         }
-        if let Content::Greeting(greeting) = &opened.content
-            && known == Some(session)
-            && let Some((asked, at, repeated)) = self.asked
-            && greeting.answer == Some(asked)
-        {
-            self.asked = None;
+        if let Some(place) = answered {
+            let Asked { at, repeated, .. } = self.asked.remove(place);
             if !repeated {
                 self.round_trip = Some(smoothed(self.round_trip, Moment::now().since(at)));
             }
@@ -350,13 +429,29 @@ impl Peer {
         Ok(())
     }
 
+    /// Whether a member that is configured otherwise may be answered now. If so, it counts as answered.
+    fn may_answer_mismatch(&mut self, source: SocketAddr) -> bool {
+        let is_expected = [self.address, self.configured].contains(&Some(source));
+        may_answer(&mut self.mismatch_answered[usize::from(is_expected)])
+    }
+
+    /// Why it is unreachable although datagrams arrive from its address.
+    pub(super) fn rejected(&self, now: Moment) -> Option<Rejection> {
+        let recent = self.rejected.filter(|(_, at)| now.since(*at) < REJECTED);
+        let is_mismatch = self.config_mismatch.then_some(Rejection::Configuration);
+        is_mismatch.or(recent.map(|(reason, _)| reason))
+    }
+
     /// Records a challenge that is being sent.
-    fn ask(&mut self, challenge: Option<Challenge>) {
-        let Some(challenge) = challenge else { return };
-        self.asked = match self.asked {
-            Some((asked, at, _)) if asked == challenge => Some((asked, at, true)),
-            _ => Some((challenge, Moment::now(), false)),
-        };
+    fn ask(&mut self, challenge: Challenge, at: Moment) {
+        if let Some(asked) = self.asked.iter_mut().find(|asked| asked.challenge == challenge) {
+            asked.repeated = true;
+            return;
+        }
+        if self.asked.len() == MOST_ASKED {
+            self.asked.remove(0);
+        }
+        self.asked.push(Asked { challenge, at, repeated: false });
     }
 
     /// The versions in which a letter to the session `known` is sent. A question is sent in both until the peer is known
@@ -389,6 +484,28 @@ impl Peer {
     }
 }
 
+/// Whether a sender whose datagrams are dropped may be answered now. If so, it counts as answered.
+fn may_answer(last: &mut Option<Moment>) -> bool {
+    let now = Moment::now();
+    let may = last.is_none_or(|last| now.since(last) >= MISMATCH_ANSWER);
+    if may {
+        *last = Some(now);
+    }
+    may
+}
+
+/// The answer to the challenge in a datagram, if there is one: its version, receiver and session. It states nothing else.
+fn answer_to(opened: &Opened<'_>) -> Option<(u8, NodeId, SessionId, Content<'static>)> {
+    let Content::Greeting(Greeting { ask: Some(challenge), .. }) = opened.content else {
+        return None;
+    };
+    let (incarnation, seen) = (Incarnation::default(), Incarnation::default());
+    let answer = Some(challenge);
+    let greeting = Greeting { ask: None, answer, incarnation, seen, wants_roster: false };
+    let Envelope { from, session, .. } = opened.envelope;
+    Some((opened.version, from, session, Content::Greeting(greeting)))
+}
+
 /// A moving average in which the latest measurement counts an eighth, as in TCP.
 fn smoothed(before: Option<Duration>, measured: Duration) -> Duration {
     before.map_or(measured, |before| (before * 7 + measured) / 8)
@@ -407,22 +524,105 @@ pub(super) fn canonical(address: SocketAddr) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::wire::{GREETING, OVERHEAD};
     use super::*;
 
-    /// Otherwise one lost datagram could make two nodes speak the earlier version for good.
+    /// As docs/operations.md says. If a question were sent in the earlier version alone, one lost datagram could make two
+    /// nodes speak that for good.
     #[test]
-    fn a_question_is_sent_in_both_versions_until_the_current_one_is_known_to_be_read() {
+    fn versions_are_negotiated_as_documented() {
+        assert_eq!(VERSION, EARLIEST + 1, "two versions are read");
         let (id, session) = (NodeId(2), SessionId::from_random(7));
         let versions = |met: Option<u8>, asked: Option<u8>, asks| {
             let peer = Peer { met: met.map(|version| (session, version)), ..Peer::default() };
             let current = |version| Current { from: id, session, version };
             peer.versions(id, Some(session), asks, asked.map(current)).to_vec()
         };
+        // Questions.
         assert_eq!(versions(None, None, true), [VERSION, EARLIEST]);
         assert_eq!(versions(Some(EARLIEST), None, true), [VERSION, EARLIEST]);
         assert_eq!(versions(None, Some(EARLIEST), true), [VERSION, EARLIEST]);
-        assert_eq!(versions(Some(EARLIEST), None, false), [EARLIEST]);
+        assert_eq!(versions(None, Some(VERSION), true), [VERSION]);
         assert_eq!(versions(Some(VERSION), Some(EARLIEST), true), [VERSION]);
+        // Answers to a session that has not been met.
+        assert_eq!(versions(None, Some(EARLIEST), false), [EARLIEST]);
+        assert_eq!(versions(None, Some(VERSION), false), [VERSION]);
+        // All else.
+        assert_eq!(versions(Some(EARLIEST), None, false), [EARLIEST]);
+        assert_eq!(versions(Some(VERSION), None, false), [VERSION]);
+        assert_eq!(versions(Some(EARLIEST), Some(VERSION), false), [VERSION]);
+        assert_eq!(versions(Some(VERSION), Some(EARLIEST), false), [VERSION]);
+    }
+
+    /// SECURITY.md has the numbers.
+    #[test]
+    fn an_answer_to_a_recording_is_hardly_longer_than_what_caused_it() {
+        let greeting = OVERHEAD + GREETING;
+        assert_eq!((OVERHEAD, greeting), (94, 119));
+        let (id, session) = (NodeId(2), SessionId::from_random(7));
+        let unmet = Peer::default();
+        for version in [EARLIEST, VERSION] {
+            let current = Some(Current { from: id, session, version });
+            let sent = |asks| unmet.versions(id, Some(session), asks, current).len() * greeting;
+            assert_eq!(sent(false), greeting, "as long as the greeting that it answers");
+            assert!(sent(true) <= 2 * greeting && 2 * greeting < 3 * OVERHEAD);
+        }
+    }
+
+    #[test]
+    fn a_challenge_is_remembered_though_others_are_sent() {
+        let challenge = |number: u64| Challenge(number.try_into().unwrap());
+        let second = |seconds: u64| Moment::from_nanos(seconds * 1_000_000_000);
+        let mut peer = Peer::default();
+        for number in 1..=4 {
+            peer.ask(challenge(number), second(number));
+        }
+        peer.ask(challenge(1), second(5));
+        let first = Asked { challenge: challenge(1), at: second(1), repeated: true };
+        assert_eq!((peer.asked[0], peer.asked.len()), (first, MOST_ASKED));
+        peer.ask(challenge(5), second(6));
+        let left: Vec<Challenge> = peer.asked.iter().map(|asked| asked.challenge).collect();
+        assert_eq!(left, [2, 3, 4, 5].map(challenge));
+    }
+
+    /// A recording from before a change of the configuration must not make a healthy member look misconfigured.
+    #[test]
+    fn only_an_answer_shows_that_a_member_is_configured_otherwise() {
+        let (me, them, mine) = (NodeId(1), NodeId(2), SessionId::from_random(7));
+        let challenge = |number: u64| Challenge(number.try_into().unwrap());
+        let greeting = |ask: Option<u64>, answer: Option<u64>| Greeting {
+            ask: ask.map(challenge),
+            answer: answer.map(challenge),
+            incarnation: Incarnation(3),
+            seen: Incarnation(0),
+            wants_roster: false,
+        };
+        let envelope = Envelope {
+            from: them,
+            to: me,
+            session: SessionId::from_random(8),
+            known: Some(mine),
+            counter: 1,
+            configuration: 99,
+            group: 0,
+        };
+        let earlier = Envelope { known: Some(SessionId::from_random(6)), ..envelope };
+        let mut peer = Peer::default();
+        peer.ask(challenge(4), Moment::now());
+        peer.ask(challenge(5), Moment::now());
+        let mut mismatches = |envelope, content| {
+            let admitted = peer.admit(me, 1, mine, &Opened { version: VERSION, envelope, content });
+            assert_eq!(admitted, Err(Rejection::Configuration));
+            peer.config_mismatch
+        };
+        assert!(!mismatches(envelope, Content::Election(b"text")));
+        assert!(!mismatches(envelope, Content::Greeting(greeting(Some(4), None))));
+        assert!(
+            !mismatches(envelope, Content::Greeting(greeting(None, Some(3)))),
+            "an earlier one"
+        );
+        assert!(!mismatches(earlier, Content::Greeting(greeting(None, Some(4)))), "a recording");
+        assert!(mismatches(envelope, Content::Greeting(greeting(None, Some(4)))));
     }
 
     #[test]

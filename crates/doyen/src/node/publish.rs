@@ -4,11 +4,12 @@
 //! the loop.
 
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use doyen_core::change::{ElectionReason, LeaderChange, TransferReason};
-use doyen_core::members::NodeId;
+use doyen_core::members::{Incarnation, NodeId, Term};
 use doyen_core::protocol::{Role, View};
 use doyen_core::time::Span;
 use tokio::sync::watch;
@@ -21,9 +22,6 @@ use crate::config::Settings;
 use crate::guardian::lease_file::{Lease, LeaseFile};
 use crate::guardian::{Datagram, Handover};
 use crate::leadership::{LeadershipState, Permits};
-
-/// How many changes of leadership are kept.
-const HISTORY: usize = 256;
 
 /// How often a leader that is about to transfer leadership looks whether a program still holds a lock on the lease file.
 const LOOK_AGAIN: Span = Span::from_millis(2);
@@ -72,6 +70,10 @@ pub(super) struct Publisher {
     pub(super) log: Logger,
     /// Since when this member has been a candidate without a lease.
     candidate_since: Option<Moment>,
+    /// Writes the history to disk.
+    writer: Option<history::file::Writer>,
+    /// The leader that was known last, its term, and when it was last known to lead.
+    last_leader: Option<(NodeId, Term, Moment)>,
     /// Why the current leader leads.
     reason: Option<ElectionReason>,
     /// Where programs of this machine read the lease, and what was written there last.
@@ -99,6 +101,8 @@ impl Publisher {
             settings,
             log,
             candidate_since: None,
+            writer: None,
+            last_leader: None,
             reason: None,
             lease_file,
             written_lease: None,
@@ -106,6 +110,16 @@ impl Publisher {
             handover,
         };
         Ok((publisher, subscription))
+    }
+
+    /// Goes on with the history of earlier starts, and writes it to `folder` from now on.
+    pub(super) fn keep_history(&mut self, folder: PathBuf) -> io::Result<history::file::Written> {
+        let earlier = history::file::load(&folder, &self.log);
+        self.channels.history.send_replace(Arc::new(earlier));
+        let entries = self.channels.history.subscribe();
+        let (writer, written) = history::file::Writer::start(folder, entries, self.log.clone())?;
+        self.writer = Some(writer);
+        Ok(written)
     }
 
     /// Whether a guardian watches this node.
@@ -147,6 +161,11 @@ impl Publisher {
         self.channels.permits.has_work()
     }
 
+    /// Since when such work has run, if it does.
+    pub(super) fn work_since(&self) -> Option<Moment> {
+        self.channels.permits.work_since()
+    }
+
     /// Publishes the view and the deadline of the lease. Every later read returns these.
     pub(super) fn announce(&mut self, view: View, lease_deadline: Option<Moment>) {
         let View { leader, term, role } = view;
@@ -160,9 +179,17 @@ impl Publisher {
         if role != Role::Retiring {
             self.closed_lease = None;
         }
+        if let Some(leader) = leader {
+            self.last_leader = Some((leader, term, Moment::now()));
+        }
         let state = LeadershipState { leader, term, role: Some(role), lease_deadline };
         self.write_lease(lease_deadline.map(|deadline| Lease { deadline, term: term.0 }));
         self.channels.leadership.send_if_modified(|last| std::mem::replace(last, state) != state);
+    }
+
+    /// The leader that was known last, its term, and when it was last known to lead.
+    pub(super) fn last_leader(&self) -> Option<(NodeId, Term, Moment)> {
+        self.last_leader
     }
 
     /// Publishes that there is no lease. Every later read returns this, whatever else is announced.
@@ -202,6 +229,7 @@ impl Publisher {
     }
 
     pub(super) fn publish(&self, status: Status) {
+        let status = Status { taken_at: Moment::now(), ..status };
         self.channels.status.send_replace(Arc::new(status));
     }
 
@@ -215,8 +243,16 @@ impl Publisher {
     pub(super) fn record(
         &mut self,
         change: LeaderChange,
+        incarnation: Incarnation,
+        circumstance: &history::Circumstance,
         one_way_us: impl Fn(NodeId) -> Option<u64>,
     ) {
+        let now = Moment::now();
+        if let (LeaderChange::LeaseLapsed { .. }, Some(ended)) = (change, circumstance.lease_ended)
+        {
+            // This process may have been stopped then.
+            self.candidate_since = Some(ended);
+        }
         match change {
             LeaderChange::BecameLeader { reason, .. } | LeaderChange::Follows { reason, .. } => {
                 self.reason = Some(reason);
@@ -227,14 +263,21 @@ impl Publisher {
             // If this is only a gap, the same leader goes on for the same reason.
             LeaderChange::LostContact { .. }
             | LeaderChange::LeaseLapsed { .. }
-            | LeaderChange::LeaseResumed { .. } => {}
+            | LeaderChange::LeaseResumed { .. }
+            | LeaderChange::RegainedContact { .. } => {}
         }
-        let downtime_us = self.downtime_us(change, one_way_us);
+        let downtime_us = self.downtime_us(change, now, one_way_us);
+        let campaigned = |since| now.since(since).as_micros() as u64;
+        let campaign_us = match change {
+            LeaderChange::BecameLeader { .. } => self.candidate_since.map(campaigned),
+            _ => None,
+        };
         if let LeaderChange::BecameLeader { .. } | LeaderChange::LeaseResumed { .. } = change {
             self.candidate_since = None;
         }
         let name = |id| self.settings.name_of(id).to_owned();
         let mut text = change.describe(&name);
+        text += &circumstance.describe(change, now);
         if let Some(micros) = downtime_us {
             text += &format!("; downtime {:.1} ms", micros as f64 / 1000.0);
         }
@@ -242,12 +285,25 @@ impl Publisher {
         self.log.write(LogLine { text: text.clone(), downtime_us, ..fields });
         self.channels.history.send_modify(|history| {
             let history = Arc::make_mut(history);
-            if history.len() == HISTORY {
+            if history.len() >= history::KEPT {
                 history.remove(0);
             }
             let number = history.last().map_or(1, |last| last.number + 1);
-            history.push(Entry { number, at_unix_ms: unix_ms(), change, text, downtime_us });
+            let (at_unix_ms, at_boot_us) = (unix_ms(), now.as_nanos() / 1000);
+            history.push(Entry {
+                number,
+                at_unix_ms,
+                at_boot_us,
+                change,
+                text,
+                incarnation,
+                downtime_us,
+                campaign_us,
+            });
         });
+        if let Some(writer) = &self.writer {
+            writer.wake();
+        }
     }
 
     /// How long no lease was valid, where this member knows it. After a transfer to this member: from the message that
@@ -256,6 +312,7 @@ impl Publisher {
     fn downtime_us(
         &self,
         change: LeaderChange,
+        now: Moment,
         one_way_us: impl Fn(NodeId) -> Option<u64>,
     ) -> Option<u64> {
         let in_transit = match change {
@@ -267,10 +324,10 @@ impl Publisher {
             LeaderChange::BecameLeader {
                 reason: ElectionReason::Transferred { by, .. }, ..
             } => one_way_us(by),
-            LeaderChange::LeaseResumed { leader, .. } if leader == self.settings.me => None,
+            LeaderChange::LeaseResumed { .. } => None,
             _ => return None,
         };
-        let waited = Moment::now().since(self.candidate_since?).as_micros() as u64;
+        let waited = now.since(self.candidate_since?).as_micros() as u64;
         Some(waited + in_transit.unwrap_or_default())
     }
 }

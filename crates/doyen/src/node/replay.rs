@@ -24,8 +24,9 @@ use doyen_core::time::{Delay, Span};
 
 use super::host::Process;
 use super::start::process;
-use super::trace::{Header, MAGIC, Record, VERSION, What, told, unhex};
+use super::trace::{Header, MAGIC, Record, VERSION, What, told};
 use crate::config::{Configuration, Settings};
+use crate::hex;
 
 /// A parsed trace.
 #[derive(Clone, PartialEq, Debug)]
@@ -188,7 +189,7 @@ impl Replayer {
         let stored: Option<DurableOf> = match durable {
             None => None,
             Some(digits) => {
-                let bytes = unhex(digits).ok_or_else(unreadable)?;
+                let bytes = hex::decode(digits).ok_or_else(unreadable)?;
                 let mut encoded = postcard::Deserializer::from_bytes(&bytes);
                 Some(settings.algorithm.read_kept(&mut encoded).map_err(|_| unreadable())?)
             }
@@ -237,7 +238,7 @@ impl Replayer {
                 let read = |bytes: Vec<u8>| {
                     algorithm.read_letter(&mut postcard::Deserializer::from_bytes(&bytes)).ok()
                 };
-                let message = unhex(bytes).and_then(read);
+                let message = hex::decode(bytes).and_then(read);
                 let message: LetterOf = message.ok_or_else(|| self.misread("the message"))?;
                 let says = message.commitments();
                 self.asked = says.requested;

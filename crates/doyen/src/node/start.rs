@@ -80,12 +80,11 @@ fn check_trace(settings: &Settings) -> Result<(), Failure> {
 }
 
 impl Settings {
-    /// Whether the files that the settings name can be used: the keys, the folder of the trace, and the state; with
-    /// `rejoin` the state must be lost.
-    pub fn check(&self, rejoin: bool) -> Result<(), ConfigError> {
+    /// Whether the files that the settings name can be used: the keys, the folder of the trace, and the state.
+    pub fn check(&self) -> Result<(), ConfigError> {
         let keys = self.key_file.as_ref().map(KeyFile::read);
         let keys = keys.and_then(Result::err).map(|error| format!("key_file: {error}"));
-        let state = check_state(self, rejoin).err().map(|error| format!("state_dir: {error}"));
+        let state = check_state(self, false).err().map(|error| format!("state_dir: {error}"));
         let trace = check_trace(self).err().map(|error| format!("trace: {error}"));
         let problems: Vec<String> = keys.into_iter().chain(state).chain(trace).collect();
         match problems.is_empty() {
@@ -138,9 +137,14 @@ impl Builder {
 fn start(builder: Builder) -> Result<Running, Failure> {
     let Builder { configuration, rejoin, lease_file, handover } = builder;
     let system = |what| move |error| Failure::System { what, error };
+    if let Some(problem) = configuration.exposed {
+        return Err(Failure::Exposed(problem));
+    }
     let text = configuration.report.to_string();
     let settings = Arc::new(configuration.settings);
     check_trace(&settings)?;
+    // Before the address, which that process has too.
+    Store::check_free(&settings.state_dir)?;
     check_state(&settings, rejoin)?;
     if rejoin && settings.members.len() == 1 && settings.algorithm == Algorithm::Quorum {
         return Err(Failure::OnlyMember);
@@ -150,14 +154,17 @@ fn start(builder: Builder) -> Result<Running, Failure> {
     let (sender, commands) = waker::channel().map_err(system("create a socket pair"))?;
     let mut random = random()?;
     let session = SessionId::from_random(random.next_u64());
-    let network = Network::open(&settings, session, sender.clone())?;
-    let (publisher, subscription) =
+    let network = Network::open(&settings, session, sender.clone(), &log)?;
+    let (mut publisher, subscription) =
         Publisher::new(Arc::clone(&settings), log.clone(), lease_file, handover)
             .map_err(system("share memory with the guardian"))?;
     let handle = Handle::new(subscription, sender.clone(), settings.key_file.clone());
     attribute::start(&settings.attribute, sender, log.clone())
         .map_err(system("start the thread that measures the attribute"))?;
     let (store, boot) = open_store(&settings, rejoin)?;
+    let written = publisher
+        .keep_history(settings.state_dir.clone())
+        .map_err(system("start the thread for the history"))?;
     let boot = Boot { session, time_of_day: time_of_day(), ..boot };
     let (end, ended) = oneshot::channel();
     let body = move || {
@@ -166,6 +173,7 @@ fn start(builder: Builder) -> Result<Running, Failure> {
         if let Err(failure) = &result {
             log.write(LogLine::error("node-failed", failure.to_string()));
         }
+        written.wait();
         log.flush();
         // The receiver may have been dropped.
         let _ = end.send(result);

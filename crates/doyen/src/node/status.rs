@@ -3,6 +3,7 @@
 //! A [`Status`] is published at once when the view changes, and a few times a second for values that change all the time
 //! (round-trip times, when a member was last seen).
 
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -41,11 +42,18 @@ pub struct Status {
     /// The leader that it follows; itself, if it leads.
     #[cfg_attr(feature = "http", schema(value_type = Option<u32>))]
     pub leader: Option<NodeId>,
+    /// The leader that it knew last, while it knows none.
+    #[serde(default)]
+    pub last_leader: Option<LastLeader>,
     /// The term. A later leader has a higher term.
     #[cfg_attr(feature = "http", schema(value_type = u64))]
     pub term: Term,
     /// Its lease, if it leads under one.
     pub lease: Option<Lease>,
+    /// How long something has run under its lease that a transfer of leadership waits for, in milliseconds: a command of
+    /// `doyen run`, a hook, or the work of a program. Null if nothing does.
+    #[serde(default)]
+    pub work_ms: Option<u64>,
     /// Why the leader leads, as text.
     pub why: Option<String>,
     /// Whether it has lost its state and waits for an answer from every other member.
@@ -70,6 +78,23 @@ pub struct Status {
     pub succession: Vec<NodeId>,
     /// All members, by id.
     pub members: Vec<MemberStatus>,
+    /// When the loop published it, by this machine's clock. Clients do not get it.
+    #[serde(skip)]
+    pub taken_at: Moment,
+}
+
+/// The leader that a node knew last.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+pub struct LastLeader {
+    /// The leader; the node itself, if it led.
+    #[cfg_attr(feature = "http", schema(value_type = u32))]
+    pub member: NodeId,
+    /// The term in which it led.
+    #[cfg_attr(feature = "http", schema(value_type = u64))]
+    pub term: Term,
+    /// How long ago the node last received from it as the leader, or last led itself, in milliseconds.
+    pub last_heard_ms: u64,
 }
 
 /// A lease.
@@ -102,6 +127,42 @@ pub struct Preferred {
     pub remaining_ms: u64,
 }
 
+/// The role of a member, as far as a node knows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+pub enum MemberRole {
+    /// It leads.
+    Leader,
+    /// It follows the leader.
+    Follower,
+    /// It has no leader, and campaigns when it is its turn.
+    Candidate,
+    /// It votes and never leads.
+    Witness,
+    /// It leads only if no other member can.
+    Drained,
+    /// It is unreachable, and no member that this node reaches reports that it reaches it.
+    Down,
+    /// This node cannot tell: it reaches no other member, only others reach this one, or it rejects what this one sends.
+    #[default]
+    Unknown,
+}
+
+impl fmt::Display for MemberRole {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Leader => "leader",
+            Self::Follower => "follower",
+            Self::Candidate => "candidate",
+            Self::Witness => "witness",
+            Self::Drained => "drained",
+            Self::Down => "down",
+            Self::Unknown => "unknown",
+        })
+    }
+}
+
 /// What a node knows about a member.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
@@ -116,6 +177,9 @@ pub struct MemberStatus {
     /// The address that its datagrams come from, once one has arrived.
     #[serde(alias = "seen_at")]
     pub observed_address: Option<String>,
+    /// Its role.
+    #[serde(default)]
+    pub role: MemberRole,
     /// Its attribute, as it last reported it: the highest leads.
     pub priority: i64,
     /// Whether it votes and never leads.
@@ -127,6 +191,10 @@ pub struct MemberStatus {
     /// Whether it is ignored because its member list or its algorithm differs from this node's.
     #[serde(alias = "configured_otherwise")]
     pub config_mismatch: bool,
+    /// Why this node rejects the datagrams that arrive from its address, if that is why it is unreachable: `key`,
+    /// `version`, `cluster` or `configuration`.
+    #[serde(default)]
+    pub rejected: Option<String>,
     /// How long ago its last datagram arrived, in milliseconds.
     #[serde(alias = "silent_ms")]
     pub last_seen_ms: Option<u64>,
@@ -155,14 +223,25 @@ pub struct Entry {
     pub number: u64,
     /// When it happened, by this machine's wall clock, in milliseconds since 1970: for display, never for decisions.
     pub at_unix_ms: u64,
+    /// When it happened, in microseconds since this machine booted: comparable on this machine only, and until it boots
+    /// again.
+    #[serde(default)]
+    pub at_boot_us: u64,
     /// The change, for programs.
     #[cfg_attr(feature = "http", schema(value_type = Object))]
     pub change: LeaderChange,
     /// The change and its reason, as text.
     pub text: String,
+    /// Which start of the member recorded it, as its incarnation.
+    #[serde(default)]
+    #[cfg_attr(feature = "http", schema(value_type = u32))]
+    pub incarnation: Incarnation,
     /// How long no lease was valid before this one began, in microseconds, where this node knows it.
     #[serde(alias = "dead_air_us")]
     pub downtime_us: Option<u64>,
+    /// How long this node campaigned until its first lease began, in microseconds, if it became leader.
+    #[serde(default)]
+    pub campaign_us: Option<u64>,
 }
 
 impl Status {
@@ -173,10 +252,12 @@ impl Status {
             name: member.name.clone(),
             address: member.address.clone(),
             observed_address: None,
+            role: MemberRole::Unknown,
             priority: member.priority,
             witness: member.witness,
             reachable: member.id == settings.me,
             config_mismatch: false,
+            rejected: None,
             last_seen_ms: None,
             rtt_us: None,
             unreachable: None,
@@ -193,8 +274,10 @@ impl Status {
             incarnation: Incarnation::default(),
             role: Role::Follower,
             leader: None,
+            last_leader: None,
             term: Term::default(),
             lease: None,
+            work_ms: None,
             why: None,
             rejoining: false,
             drained: false,
@@ -204,6 +287,7 @@ impl Status {
             next: None,
             succession: Vec::new(),
             members: members.collect(),
+            taken_at: Moment::now(),
         }
     }
 
@@ -256,10 +340,50 @@ impl Status {
                 member.unreachable = Some(unreachable.clone());
             }
             let Some(peer) = network.peer(member.id) else { continue };
-            member.observed_address = peer.address.map(canonical);
+            member.observed_address = peer.observed_address().map(canonical);
             member.config_mismatch = peer.config_mismatch;
+            let rejected = peer.rejected(now).filter(|_| !member.reachable);
+            member.rejected = rejected.map(|reason| reason.name().to_owned());
             member.last_seen_ms = peer.last_seen.map(|at| now.since(at).as_millis() as u64);
             member.rtt_us = peer.round_trip.map(|trip| trip.as_micros() as u64);
+        }
+    }
+
+    /// Derives the role of every member from everything else.
+    pub(crate) fn set_roles(&mut self) {
+        let roles: Vec<MemberRole> = self.members.iter().map(|it| self.role_of(it)).collect();
+        for (member, role) in self.members.iter_mut().zip(roles) {
+            member.role = role;
+        }
+    }
+
+    fn role_of(&self, member: &MemberStatus) -> MemberRole {
+        let is_own = member.id == self.id;
+        let mut others = self.members.iter().filter(|it| it.id != self.id && it.reachable);
+        match member {
+            _ if self.leader == Some(member.id) => MemberRole::Leader,
+            _ if self.rejoining => MemberRole::Unknown,
+            MemberStatus { reachable: false, rejected: Some(_), .. } => MemberRole::Unknown,
+            MemberStatus { reachable: false, .. } => {
+                // A node that reaches no other member may be the one that is cut off.
+                let is_alone = others.clone().next().is_none();
+                let is_reached = others.any(|other| self.reaches(other, member) == Some(true));
+                if is_alone || is_reached { MemberRole::Unknown } else { MemberRole::Down }
+            }
+            MemberStatus { witness: true, .. } => MemberRole::Witness,
+            MemberStatus { eligible: false, .. } => MemberRole::Drained,
+            _ if is_own && self.drained => MemberRole::Drained,
+            _ if self.leader.is_some() => MemberRole::Follower,
+            _ if is_own => MemberRole::Candidate,
+            _ => self.last_leader.map_or(MemberRole::Unknown, |last| {
+                let leader = self.member(last.member).filter(|leader| leader.id != self.id);
+                match leader.and_then(|leader| self.reaches(member, leader)) {
+                    _ if last.member == member.id => MemberRole::Unknown,
+                    Some(true) => MemberRole::Follower,
+                    Some(false) => MemberRole::Candidate,
+                    None => MemberRole::Unknown,
+                }
+            }),
         }
     }
 
@@ -287,6 +411,18 @@ impl Status {
         self.drained.then(|| format!("is drained {lasting}: {effect}"))
     }
 
+    /// As text: what runs under the lease of this node, and whether a transfer of leadership waits for it. None if nothing
+    /// does.
+    pub fn work(&self) -> Option<String> {
+        let lasting = rounded_up(self.work_ms?);
+        Some(match self.role {
+            Role::Retiring => format!(
+                "is about to transfer leadership, and waits for its job or hook, which has run for {lasting}"
+            ),
+            _ => format!("has run its job or hook under its lease for {lasting}"),
+        })
+    }
+
     /// As text: that this node rejoins, and which members have not answered. None if it does not.
     pub fn rejoin(&self) -> Option<String> {
         let awaited = self.members.iter().filter(|member| !member.reachable);
@@ -306,6 +442,27 @@ impl Status {
 }
 
 impl MemberStatus {
+    /// Why this node rejects what arrives from it, by name. None if it does not.
+    pub fn rejected_for(&self) -> Option<&str> {
+        // A node of an earlier release only says that the configurations differ.
+        self.rejected.as_deref().or(self.config_mismatch.then_some("configuration"))
+    }
+
+    /// As text: why this node rejects what arrives from it. None if it does not.
+    pub fn rejection(&self) -> Option<&'static str> {
+        match self.rejected_for()? {
+            "key" => Some("does not use a key of this node: compare the key files"),
+            "version" => {
+                Some("has a protocol version that this node cannot read: finish the upgrade")
+            }
+            "cluster" => Some("belongs to another cluster: compare the names and the addresses"),
+            "configuration" => {
+                Some("has another member list or algorithm: compare the configurations")
+            }
+            _ => Some("sends what this node rejects: see its log"),
+        }
+    }
+
     /// Its penalty as text; none if it has none.
     pub fn penalty(&self) -> Option<String> {
         let failed = match self.recent_failures {

@@ -6,6 +6,7 @@
 //!     lock         held while a node runs; contains its process id, for the error that a second process gets
 //!     state.old    the state before a rejoin
 //!     refused      the incarnation in which other members refused the state as a copy: `store/refused.rs`
+//!     history      the latest changes of leadership, which no rule reads: `history/file.rs`
 //! ```
 //!
 //! **Contents.** The owner, the incarnation, whether the member is still rejoining, and opaque bytes ([`Saved`]): what the
@@ -28,7 +29,7 @@
 //!
 //! **Origin of a state.** `doyen init` creates it ([`Store::create`]), a node never does: a lost file must not look like a
 //! first start, because the member may have voted. A member whose state is lost, damaged or an old copy comes back by
-//! [`Store::rejoin`], which an operator must request. Nothing is replaced before the first record is saved, which needs an
+//! [`Store::rejoin`], which an operator must request (`doyen rejoin`). Nothing is replaced before the first record is saved, which needs an
 //! incarnation that only the other members know. Records say that the member is *rejoining* until it has finished, across
 //! any number of restarts; see [`Origin::Rejoining`].
 //!
@@ -56,7 +57,8 @@ use doyen_core::registry::Algorithm;
 
 use crate::config::Settings;
 use files::{
-    check_present, failed, forget_refusal, lock, make_folder, read, replace, sync_folder, write_new,
+    check_lock, check_present, failed, forget_refusal, lock, make_folder, read, replace,
+    sync_folder, write_new,
 };
 use slot::{Durable, Flaw, Image, Record, SLOT};
 
@@ -153,20 +155,20 @@ pub enum StoreError {
     /// There is no file.
     #[error(
         "{}: there is no state; if this cluster has never run, `doyen init` creates it; if this member has run \
-         before, it may have voted: start it once with `doyen node --rejoin`, while all other members are up", .0.display()
+         before, it may have voted: run `doyen rejoin` while all other members are up", .0.display()
     )]
     Missing(PathBuf),
     /// Neither slot is valid.
     #[error(
-        "{}: both copies of the state are damaged; start this member once with `doyen node --rejoin`, while all \
-         other members are up (the file is kept as state.old)", .0.display()
+        "{}: both copies of the state are damaged; run `doyen rejoin` while all other members are up (the file is kept as \
+         state.old)", .0.display()
     )]
     Damaged(PathBuf),
     /// It belongs to another member or cluster.
     #[error(
         "{}: this is the state of member {found} of cluster `{cluster}`, not of member {} of `{}`; give every member \
-         its own state_dir; if this folder is right, move the file away and start the member once with \
-         `doyen node --rejoin`, while all other members are up", path.display(), expected.member, expected.cluster
+         its own state_dir; if this folder is right, move the file away and run `doyen rejoin` while \
+         all other members are up", path.display(), expected.member, expected.cluster
     )]
     Foreign { path: PathBuf, cluster: String, found: NodeId, expected: Owner },
     /// Another algorithm stored it.
@@ -182,11 +184,8 @@ pub enum StoreError {
     )]
     Newer { path: PathBuf, found: u16 },
     /// Another process runs with it.
-    #[error(
-        "{}: another doyen runs with this state, {}; stop it first, or give this node its own state_dir",
-        path.display(), holder(*pid)
-    )]
-    Locked { path: PathBuf, pid: Option<u32> },
+    #[error("{}: {}", path.display(), holder(*pid, *rejoins))]
+    Locked { path: PathBuf, pid: Option<u32>, rejoins: bool },
     /// Other users can change it.
     #[error(
         "{path}: other users can write here (mode {mode:03o}) and could make this member vote twice; run \
@@ -196,17 +195,16 @@ pub enum StoreError {
     /// Other members know that it is not the latest.
     #[error(
         "{}: other members have refused this state: it is an old copy, or another process ran with a clone of it; make \
-         sure that no other process runs as this member, then start it once with `doyen node --rejoin`, while all other \
-         members are up", .0.display()
+         sure that no other process runs as this member, then run `doyen rejoin` while all other members are up", .0.display()
     )]
     Refused(PathBuf),
     /// It is valid, but the algorithm cannot decode it.
-    #[error("{}: this version cannot decode the state; start once with --rejoin", .0.display())]
+    #[error("{}: this version cannot decode the state; run `doyen rejoin` while all other members are up", .0.display())]
     Unreadable(PathBuf),
     /// A member is to rejoin that has not lost its state.
     #[error(
-        "{}: the state is valid, and is kept; start without --rejoin. If you have restored it from a copy, move the file \
-         `state` away and start once with --rejoin, while all other members are up", .0.display()
+        "{}: the state is valid, and is kept: there is nothing to rejoin for, start the node. If you have restored it from a \
+         copy, move the file `state` away and run `doyen rejoin` again", .0.display()
     )]
     Sound(PathBuf),
     /// There is one already.
@@ -226,8 +224,16 @@ pub enum StoreError {
     Io { path: PathBuf, doing: &'static str, error: io::Error },
 }
 
-fn holder(pid: Option<u32>) -> String {
-    pid.map_or("in an unknown process".to_owned(), |pid| format!("pid {pid}"))
+fn holder(pid: Option<u32>, rejoins: bool) -> String {
+    let process = pid.map_or("an unknown process".to_owned(), |pid| format!("process {pid}"));
+    match rejoins {
+        true => format!(
+            "this member lost its state, and {process} is rejoining (`doyen rejoin`); start the node when that has ended"
+        ),
+        false => format!(
+            "another doyen runs with this state, {process}; stop it first, or give this node its own state_dir"
+        ),
+    }
 }
 
 fn remedy(kind: io::ErrorKind) -> &'static str {
@@ -269,7 +275,7 @@ impl Store {
     /// Opens the state of `owner` for a start: locks it, raises the incarnation and stores that.
     pub fn open(folder: &Path, owner: &Owner) -> Result<Opened, StoreError> {
         check_present(folder)?;
-        let lock = lock(folder)?;
+        let lock = lock_state(folder)?;
         let Found { path, file, image, last } =
             find(folder, owner, OpenOptions::new().read(true).write(true))?;
         check_refusal(&path, folder, &last)?;
@@ -296,7 +302,7 @@ impl Store {
     /// `state.old`, unless it was created by rejoining and never used. If it fails, the present state is still in place.
     pub fn rejoin(folder: &Path, owner: &Owner) -> Result<(Self, Incarnation), StoreError> {
         make_folder(folder)?;
-        let lock = lock(folder)?;
+        let lock = lock_state(folder)?;
         let path = folder.join("state");
         let image = match read(&path, OpenOptions::new().read(true)) {
             Err(StoreError::Missing(_)) => None,
@@ -309,6 +315,11 @@ impl Store {
         let lowest = next_incarnation(&path, last.as_ref().map_or(0, |last| last.incarnation))?;
         let medium = Medium::New { keep: !last.is_some_and(|last| last.rejoining) };
         Ok((Self::new(folder, medium, lock, owner, lowest, 0), lowest))
+    }
+
+    /// Whether no process runs with the state in this folder, or rejoins to create one.
+    pub fn check_free(folder: &Path) -> Result<(), StoreError> {
+        check_lock(folder).map_err(|error| with_rejoining(folder, error))
     }
 
     /// Whether `owner` could start with this state. Changes nothing, and works while a node runs with it. `can_read` says
@@ -427,6 +438,24 @@ impl Store {
         self.sequence = sequence;
         self.broken = false;
         Ok(())
+    }
+}
+
+fn lock_state(folder: &Path) -> Result<File, StoreError> {
+    lock(folder).map_err(|error| with_rejoining(folder, error))
+}
+
+/// Adds to the error that the state is locked whether that process rejoins: no node runs without a valid state.
+fn with_rejoining(folder: &Path, error: StoreError) -> StoreError {
+    match error {
+        StoreError::Locked { path, pid, .. } => {
+            let rejoins = match read(&folder.join("state"), OpenOptions::new().read(true)) {
+                Ok((_, image)) => Record::newest(&image).map_or(true, |last| last.rejoining),
+                Err(error) => matches!(error, StoreError::Missing(_)),
+            };
+            StoreError::Locked { path, pid, rejoins }
+        }
+        error => error,
     }
 }
 

@@ -36,6 +36,7 @@ use super::Failure;
 use super::log::{LogLine, Logger};
 use crate::clock::Moment;
 use crate::config::Settings;
+use crate::hex;
 
 pub(super) const MAGIC: &str = "node-trace";
 
@@ -92,7 +93,7 @@ impl Header {
             session: boot.session,
             time_of_day: boot.time_of_day,
             origin: boot.origin.into(),
-            durable: durable.map(|bytes| hex(&bytes)),
+            durable: durable.map(|bytes| hex::encode(&bytes)),
             did: Vec::new(),
         }
     }
@@ -179,16 +180,6 @@ pub(super) fn told<P: Protocol>(effects: &[EffectOf<P>]) -> Vec<String> {
     effects.iter().map(|effect| format!("{effect:?}")).collect()
 }
 
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-pub(super) fn unhex(digits: &str) -> Option<Vec<u8>> {
-    let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
-    let pairs = digits.as_bytes().chunks(2);
-    pairs.map(|pair| Some(digit(*pair.first()?)? << 4 | digit(*pair.get(1)?)?)).collect()
-}
-
 /// Writes a trace.
 #[derive(Debug)]
 pub(super) struct Tracer {
@@ -255,7 +246,7 @@ impl Tracer {
                 kind: name_of(message).to_owned(),
                 text: message.to_string(),
                 // Encoding into a vector cannot fail.
-                bytes: hex(&postcard::to_allocvec(message).unwrap_or_default()),
+                bytes: hex::encode(&postcard::to_allocvec(message).unwrap_or_default()),
                 did,
             },
             Event::Timer(timer) => What::Fired { member, timer: format!("{timer:?}"), did },

@@ -1,6 +1,5 @@
 //! Warnings for the operator: logged at once, and not again for a while.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -12,9 +11,7 @@ use super::network::{Dropped, canonical};
 use super::wire::Rejection;
 use crate::clock::Moment;
 use crate::config::Settings;
-
-/// How often the same warning is logged.
-const REPEAT: Duration = Duration::from_secs(60);
+use crate::throttle::Throttle;
 
 /// How often a node that rejoins logs which members have not answered.
 const REPEAT_REJOINING: Duration = Duration::from_secs(5);
@@ -22,58 +19,41 @@ const REPEAT_REJOINING: Duration = Duration::from_secs(5);
 /// How long a node reaches no other member before it warns.
 const ISOLATED: Duration = Duration::from_secs(10);
 
-/// How many senders and reasons of dropped datagrams are logged within [`REPEAT`]: forged source addresses must fill
-/// neither the log nor the memory.
-const SENDERS: usize = 64;
-
-/// What a warning is about. The same topic is not logged twice within [`REPEAT`].
+/// What a warning is about, apart from dropped datagrams.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Topic {
     ConfigMismatch(NodeId),
     AddressUnresolved(NodeId),
     Isolated,
     LoopDelayed,
-    Rejoining,
-    DatagramsDropped(SocketAddr, Rejection),
 }
 
 /// Decides which warnings are logged.
 #[derive(Debug)]
 pub(super) struct Warnings {
-    logged: BTreeMap<Topic, Moment>,
+    logged: Throttle<Topic>,
+    /// The senders and reasons of dropped datagrams that were logged. Source addresses can be forged, so they have a limit of
+    /// their own, and suppress no other warning.
+    dropped: Throttle<(SocketAddr, Rejection)>,
+    /// When it was last logged that the node rejoins.
+    last_rejoining: Option<Moment>,
     /// When another member was last reachable.
     last_contact: Moment,
 }
 
 impl Warnings {
     pub(super) fn new() -> Self {
-        Self { logged: BTreeMap::new(), last_contact: Moment::now() }
-    }
-
-    /// Whether a warning about `topic` may be logged now. If so, it counts as logged.
-    fn is_due(&mut self, topic: Topic) -> bool {
-        let now = Moment::now();
-        let is_recent = |topic: &Topic, last: Moment| {
-            let repeat = if *topic == Topic::Rejoining { REPEAT_REJOINING } else { REPEAT };
-            now.since(last) < repeat
-        };
-        if self.logged.get(&topic).is_some_and(|&last| is_recent(&topic, last)) {
-            return false;
+        Self {
+            logged: Throttle::new(),
+            dropped: Throttle::new(),
+            last_rejoining: None,
+            last_contact: Moment::now(),
         }
-        let is_dropped = |topic: &&Topic| matches!(topic, Topic::DatagramsDropped(..));
-        if is_dropped(&&topic) {
-            self.logged.retain(|topic, last| is_recent(topic, *last));
-            if self.logged.keys().filter(is_dropped).count() >= SENDERS {
-                return false;
-            }
-        }
-        self.logged.insert(topic, now);
-        true
     }
 
     /// `member` has another member list or algorithm.
     pub(super) fn config_mismatch(&mut self, member: NodeId, name: &str) -> Option<LogLine> {
-        self.is_due(Topic::ConfigMismatch(member)).then(|| {
+        self.logged.is_due(Topic::ConfigMismatch(member)).then(|| {
             let text =
                 format!("ignoring {name}: its member list or algorithm differs from this node's");
             LogLine { member: Some(name.to_owned()), ..LogLine::warning("config-mismatch", text) }
@@ -82,7 +62,7 @@ impl Warnings {
 
     /// The address of `member` cannot be resolved, or cannot be reached from `listen`.
     pub(super) fn address_unresolved(&mut self, member: NodeId, name: &str) -> Option<LogLine> {
-        self.is_due(Topic::AddressUnresolved(member)).then(|| {
+        self.logged.is_due(Topic::AddressUnresolved(member)).then(|| {
             let text = format!(
                 "cannot resolve the address of {name}, or cannot reach it from the `listen` address"
             );
@@ -97,7 +77,7 @@ impl Warnings {
             self.last_contact = Moment::now();
         }
         let is_isolated = Moment::now().since(self.last_contact) >= ISOLATED;
-        (is_isolated && self.is_due(Topic::Isolated)).then(|| {
+        (is_isolated && self.logged.is_due(Topic::Isolated)).then(|| {
             let text = "reaches no other member; check that they run, and the network, the addresses and the keys";
             LogLine::warning("isolated", text)
         })
@@ -106,7 +86,7 @@ impl Warnings {
     /// The loop woke `delay` later than it wanted to. Shorter delays than a heartbeat interval do not matter.
     pub(super) fn loop_delay(&mut self, delay: Duration, heartbeat: Span) -> Option<LogLine> {
         let matters = delay >= Duration::from_nanos(heartbeat.as_nanos());
-        (matters && self.is_due(Topic::LoopDelayed)).then(|| {
+        (matters && self.logged.is_due(Topic::LoopDelayed)).then(|| {
             let text = format!(
                 "event loop delayed by {} ms (heartbeat interval {heartbeat}): the machine is overloaded or was suspended. \
                  A leader that is delayed for too long loses its lease; a slower `timing.profile` tolerates longer delays",
@@ -118,16 +98,19 @@ impl Warnings {
 
     /// The node starts to rejoin. It warns of missing answers later.
     pub(super) fn rejoin_started(&mut self) -> LogLine {
-        self.logged.insert(Topic::Rejoining, Moment::now());
+        self.last_rejoining = Some(Moment::now());
         let text = "rejoining: asking every other member for what it has stored about this member";
         LogLine::info("rejoin-started", text)
     }
 
     /// The node rejoins, and `awaited` have not answered.
     pub(super) fn rejoining(&mut self, settings: &Settings, awaited: &PeerSet) -> Option<LogLine> {
-        if awaited.is_empty() || !self.is_due(Topic::Rejoining) {
+        let now = Moment::now();
+        let is_recent = |last: Moment| now.since(last) < REPEAT_REJOINING;
+        if awaited.is_empty() || self.last_rejoining.is_some_and(is_recent) {
             return None;
         }
+        self.last_rejoining = Some(now);
         let names: Vec<&str> = awaited.iter().map(|id| settings.name_of(id)).collect();
         let missing = names.join(", ");
         let text = format!(
@@ -138,9 +121,12 @@ impl Warnings {
 
     /// A datagram was dropped. Only reasons that hint at a mistake of an operator are logged.
     pub(super) fn dropped(&mut self, settings: &Settings, dropped: Dropped) -> Option<LogLine> {
-        let Dropped { source, member, reason } = dropped;
-        let hint = hint(reason)?;
-        self.is_due(Topic::DatagramsDropped(source, reason)).then(|| {
+        let Dropped { source, member, reason, stranger } = dropped;
+        let hint = match stranger {
+            Some(stranger) => stranger_hint(settings, stranger),
+            None => hint(reason)?.to_owned(),
+        };
+        self.dropped.is_due((source, reason)).then(|| {
             let address = canonical(source);
             let member = member.map(|member| settings.name_of(member).to_owned());
             let from = match &member {
@@ -158,6 +144,17 @@ impl Warnings {
             }
         })
     }
+}
+
+/// What is wrong with a datagram of a node that has the key and is not another member.
+fn stranger_hint(settings: &Settings, id: NodeId) -> String {
+    if id == settings.me {
+        return format!("the sender has id {id}, which is this node's. Give every node its own id");
+    }
+    let members = settings.members.len();
+    format!(
+        "the sender has id {id}, and no member of the {members} on this node's list has. Compare the member lists"
+    )
 }
 
 /// What is wrong with a dropped datagram and what to do, if an operator can do something.
@@ -190,10 +187,10 @@ mod tests {
     #[test]
     fn the_same_warning_is_not_logged_twice_at_once() {
         let mut warnings = Warnings::new();
-        assert!(warnings.is_due(Topic::AddressUnresolved(NodeId(1))));
-        assert!(!warnings.is_due(Topic::AddressUnresolved(NodeId(1))));
-        assert!(warnings.is_due(Topic::AddressUnresolved(NodeId(2))));
-        assert!(warnings.is_due(Topic::ConfigMismatch(NodeId(1))));
+        assert!(warnings.address_unresolved(NodeId(1), "n1").is_some());
+        assert!(warnings.address_unresolved(NodeId(1), "n1").is_none());
+        assert!(warnings.address_unresolved(NodeId(2), "n2").is_some());
+        assert!(warnings.config_mismatch(NodeId(1), "n1").is_some());
     }
 
     #[test]
@@ -220,7 +217,7 @@ mod tests {
 
     fn dropped(port: u16, member: Option<u32>, reason: Rejection) -> Dropped {
         let source = SocketAddr::from(([0, 0, 0, 0, 0, 0xffff, 0x7f00, 1], port));
-        Dropped { source, member: member.map(NodeId), reason }
+        Dropped { source, member: member.map(NodeId), reason, stranger: None }
     }
 
     #[test]
@@ -242,20 +239,26 @@ mod tests {
         let stranger = warn(dropped(9, None, Rejection::Key)).expect("another sender");
         assert!(stranger.text.starts_with("dropping datagrams from 127.0.0.1:9: "), "{stranger:?}");
         assert_eq!(warn(dropped(10, None, Rejection::Foreign)), None, "no operator can help");
+        let claims = |port, id| Dropped {
+            stranger: Some(NodeId(id)),
+            ..dropped(port, None, Rejection::Stranger)
+        };
+        let stranger = warn(claims(11, 4)).expect("a warning");
+        let text = "dropping datagrams from 127.0.0.1:11: the sender has id 4, and no member of the 2 on this node's list \
+            has. Compare the member lists";
+        assert_eq!(stranger.text, text);
+        assert_eq!(warn(claims(11, 4)), None, "not again so soon");
+        let own = warn(claims(12, 1)).expect("a warning").text;
+        assert!(own.contains("the sender has id 1, which is this node's"), "{own}");
     }
 
     #[test]
     fn forged_addresses_fill_neither_the_log_nor_the_memory() {
         let mut warnings = Warnings::new();
-        let topic = |port| {
-            Topic::DatagramsDropped(SocketAddr::from(([192, 0, 2, 1], port)), Rejection::Key)
-        };
-        let logged = (1..=1000).filter(|&port| warnings.is_due(topic(port))).count();
-        assert_eq!((logged, warnings.logged.len()), (SENDERS, SENDERS));
-        assert!(warnings.is_due(Topic::Isolated), "other warnings are not suppressed");
-        // Later, expired ones make room.
-        warnings.logged.values_mut().for_each(|last| *last = Moment::default());
-        assert!(warnings.is_due(topic(2000)));
-        assert_eq!(warnings.logged.len(), 1);
+        let sender = |port| (SocketAddr::from(([192, 0, 2, 1], port)), Rejection::Key);
+        let logged = (1..=1000).filter(|&port| warnings.dropped.is_due(sender(port))).count();
+        assert_eq!(logged, 64);
+        let other = warnings.address_unresolved(NodeId(1), "n1");
+        assert!(other.is_some(), "other warnings are not suppressed");
     }
 }

@@ -53,7 +53,8 @@ pub const LIMIT: usize = 8 * 1024;
 /// The length of a datagram without its content.
 pub const OVERHEAD: usize = HEADER + ENVELOPE + TAG;
 
-const MAGIC: [u8; 2] = [0xd0, 0x9e];
+/// How every datagram begins.
+pub(super) const MAGIC: [u8; 2] = [0xd0, 0x9e];
 /// The version that this program writes.
 pub const VERSION: u8 = 3;
 /// The earliest version that it reads, and writes to members that know no later one.
@@ -65,7 +66,7 @@ const NONCE: usize = 24;
 const HEADER: usize = CLEAR + NONCE;
 /// The envelope and the kind.
 const ENVELOPE: usize = 4 + 4 + 8 + 8 + 8 + 4 + 2 + 1;
-const GREETING: usize = 8 + 8 + 4 + 4 + 1;
+pub(super) const GREETING: usize = 8 + 8 + 4 + 4 + 1;
 /// An entry of a roster.
 const ENTRY: usize = 4 + 4 + 8;
 const TAG: usize = 16;
@@ -177,11 +178,12 @@ pub struct Opened<'a> {
 }
 
 impl Opened<'_> {
-    /// The letter for the core, from this address; none if its content is not a message of `algorithm`.
+    /// The letter for the core; none if its content is not a message of `algorithm`. `at`: where it came from, if not from
+    /// the address of its sender's configured name.
     pub fn into_letter(
         self,
         algorithm: Algorithm,
-        source: SocketAddr,
+        at: Option<SocketAddr>,
     ) -> Option<Letter<Packet<AnyMessage>>> {
         let content = match self.content {
             Content::Greeting(greeting) => session::Content::Greeting(greeting),
@@ -192,7 +194,7 @@ impl Opened<'_> {
             }
         };
         let Envelope { session, known, counter, .. } = self.envelope;
-        Some(Letter { at: Some(source), session, known, counter, content })
+        Some(Letter { at, session, known, counter, content })
     }
 }
 
@@ -239,7 +241,7 @@ impl Sealer {
     pub fn rekey(&mut self, keys: &Keyring) {
         let lock = |key: &crate::key::Key| Lock {
             id: key.id(&self.cluster),
-            cipher: XChaCha20Poly1305::new(&Array(key.cipher_key(&self.cluster))),
+            cipher: XChaCha20Poly1305::new((&*key.cipher_key(&self.cluster)).into()),
         };
         self.locks = keys.keys().iter().map(lock).collect();
     }

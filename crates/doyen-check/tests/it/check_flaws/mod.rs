@@ -96,7 +96,7 @@ fn finding(report: Report, property: Property) -> Finding {
 /// What breaks `property` in the case of `text`.
 fn find(text: &str, budget: Budget, timers: Timers, property: Property) -> Finding {
     let report =
-        doyen_check::check(&case(text), &rules(budget, timers, &[property]), &plan(), &|_| {});
+        doyen_check::check(&case(text), &rules(budget, timers, &[property]), &plan(), &|_| true);
     finding(report, property)
 }
 
@@ -115,13 +115,13 @@ where
     let through = Through { config: case.config.clone(), lens };
     let rules = rules(budget, timers, &[property]);
     let scene = Scene::of(&case);
-    finding(doyen_check::explore::<Seen<P>>(&through, &scene, &rules, &plan(), &|_| {}), property)
+    finding(doyen_check::explore::<Seen<P>>(&through, &scene, &rules, &plan(), &|_| true), property)
 }
 
 /// Hardened mode keeps all its promises under the same budget.
 fn assert_hardened_mode_has_no_flaw(text: &str, budget: Budget) {
     let rules = rules(budget, BOUNDED, &PROMISES);
-    let report = doyen_check::check(&hardened(text), &rules, &plan(), &|_| {});
+    let report = doyen_check::check(&hardened(text), &rules, &plan(), &|_| true);
     assert_eq!((report.violation, report.limit), (None, None), "{text}");
 }
 

@@ -99,10 +99,10 @@ impl Trial {
                 &scene,
                 &self.rules(),
                 &plan,
-                &|_| {},
+                &|_| true,
             );
         }
-        doyen_check::explore::<Mutant<P>>(&inner, &scene, &self.rules(), &plan, &|_| {})
+        doyen_check::explore::<Mutant<P>>(&inner, &scene, &self.rules(), &plan, &|_| true)
     }
 
     /// The algorithm passes as it is, and each mutant breaks the property named.

@@ -267,6 +267,12 @@ impl Quorum {
             return;
         }
         cx.cancel_timer(Timer::PreVote);
+        if time_is_up {
+            let answered = poll.answered.clone();
+            // A member that has not answered HELLO was sent another HELLO instead.
+            let was_asked = |id: &NodeId| !answered.contains(*id) && !self.has_not_answered(*id);
+            self.note_silent(cx.config.members.others(self.id).filter(was_asked).collect(), cx);
+        }
         if let Role::Follower(follower) = &mut self.role {
             follower.takeover = None;
             return self.request_takeover(has_majority, cx);

@@ -126,7 +126,7 @@ impl Quorum {
         self.send(from, Body::Ack { round: heartbeat.round, rank, unreachable }, cx);
         if is_new {
             cx.inform(Notice::Changed(match resumes {
-                true => LeaderChange::LeaseResumed { leader: from, term },
+                true => LeaderChange::RegainedContact { leader: from, term },
                 false => LeaderChange::Follows { leader: from, term, reason: heartbeat.reason },
             }));
         }

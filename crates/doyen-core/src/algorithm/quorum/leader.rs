@@ -97,6 +97,11 @@ impl Leader {
         self.acks.get(&id).is_some_and(|round| round.0 + 2 >= self.newest.0)
     }
 
+    /// Whether `id` has acknowledged none of the last three heartbeats.
+    pub(super) fn misses(&self, id: NodeId) -> bool {
+        self.newest.0 > 3 && !self.is_reachable(id)
+    }
+
     /// Whether `id` has outranked the leader for `span`, counted in heartbeats.
     pub(super) fn is_outranked_for(&self, id: NodeId, span: Span, heartbeat: Span) -> bool {
         self.higher.get(&id).is_some_and(|since| heartbeat * (self.newest.0 - since.0) >= span)
@@ -342,7 +347,9 @@ impl Quorum {
             cx.cancel_timer(timer);
         }
         self.lingering_lease = kept;
+        let silent = cx.config.members.others(self.id).filter(|&id| leader.misses(id)).collect();
         self.role = Role::Follower(Follower::default());
+        self.note_silent(silent, cx);
         self.ballot.withdraw();
         let term = self.ballot.term();
         cx.inform(Notice::Changed(LeaderChange::SteppedDown { term, reason }));

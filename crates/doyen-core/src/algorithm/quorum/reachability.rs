@@ -18,7 +18,7 @@ use crate::time::Span;
 
 use super::message::{Body, Unreachable};
 use super::rank::Rank;
-use super::{Cx, Quorum, Timer};
+use super::{Cx, Quorum, Role, Timer};
 
 /// A member counts as unreachable after this many probe intervals without a message.
 const MISSED_PROBES: u64 = 3;
@@ -30,6 +30,9 @@ pub(super) struct Reachability {
     own: PeerSet,
     /// What the others reported last; members that receive from all others are left out.
     reports: BTreeMap<NodeId, PeerSet>,
+    /// The members that did not answer when they were last asked, and have sent nothing since. A lost message looks the
+    /// same, so they are shown as silent, and no rule reads this. Kept only where probing is on.
+    silent: PeerSet,
 }
 
 impl Reachability {
@@ -59,6 +62,7 @@ impl Quorum {
     pub(super) fn mark_reachable(&mut self, peer: NodeId, cx: &mut Cx<'_>) {
         if let Some(timeout) = timeout(cx.config) {
             self.reachability.own.remove(peer);
+            self.reachability.silent.remove(peer);
             cx.set_timer(Timer::Unreachable(peer), timeout);
         }
     }
@@ -73,6 +77,22 @@ impl Quorum {
         let rank = self.ranking.rank(cx.config, peer);
         self.ranking.learn(cx.config, peer, Rank { failures: 0, ..rank });
         self.raise_penalty(peer, rank.failures, cx);
+    }
+
+    /// `peers` did not answer in time.
+    pub(super) fn note_silent(&mut self, peers: Vec<NodeId>, cx: &mut Cx<'_>) {
+        if cx.config.quorum.probe.is_some() {
+            for peer in peers {
+                self.reachability.silent.insert(peer);
+            }
+        }
+    }
+
+    /// Whether `peer` does not answer now: the last three heartbeats, or what it was asked last. This is known sooner than
+    /// that it is [unreachable](Self::receives), and less certain.
+    pub fn is_silent(&self, peer: NodeId) -> bool {
+        let misses_heartbeats = matches!(&self.role, Role::Leader(leader) if leader.misses(peer));
+        peer != self.id && (misses_heartbeats || self.reachability.silent.contains(peer))
     }
 
     /// `peer` reports which members are unreachable for it.

@@ -581,6 +581,36 @@ fn a_heartbeat_that_was_never_sent_renews_nothing() {
     assert_eq!(bench.member.lease(), None);
 }
 
+/// What is shown must not say that a majority is reachable while none answers: three probes take longer than a lease.
+#[test]
+fn members_that_do_not_answer_are_silent_at_once() {
+    let silent = |bench: &Bench| [1, 2, 3].map(|id| bench.member.is_silent(NodeId(id)));
+    let ack = |round| Body::Ack { round, rank: RANK, unreachable: Unreachable::default() };
+    let mut bench = Bench::leader();
+    bench.feed(Event::Timer(Timer::Heartbeat));
+    bench.hear(2, 1, ack(Round(2)));
+    assert_eq!(silent(&bench), [false; 3], "two heartbeats may be under way");
+    bench.feed(Event::Timer(Timer::Heartbeat));
+    bench.feed(Event::Timer(Timer::Heartbeat));
+    assert_eq!(silent(&bench), [true, false, false]);
+    bench.feed(Event::Timer(Timer::Heartbeat));
+    assert_eq!(silent(&bench), [true, true, false]);
+    let lease = bench.member.lease().expect("a lease");
+    bench.feed(Event::Timer(lease));
+    bench.feed(Event::Timer(Timer::Confirmation));
+    assert_eq!((bench.view.leader, silent(&bench)), (None, [true, true, false]));
+    bench.hear(1, 1, Body::Probe { rank: RANK, unreachable: Unreachable::default() });
+    assert_eq!(silent(&bench), [false, true, false]);
+    assert!(bench.member.receives(NodeId(3), NodeId(2)), "no rule depends on it");
+
+    let mut bench = Bench::follower();
+    bench.feed(Event::Timer(Timer::VoteLease));
+    bench.feed(Event::Timer(Timer::Election));
+    bench.hear(1, 1, Body::PreAnswer { number: 1, answer: Answer::No });
+    bench.feed(Event::Timer(Timer::PreVote));
+    assert_eq!(silent(&bench), [false, false, true]);
+}
+
 /// A tenure is counted from the first gap on even where nothing else depends on how long a leader has led.
 #[test]
 fn gaps_far_apart_do_not_add_up_without_penalties_and_preemption() {

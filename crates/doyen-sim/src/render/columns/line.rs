@@ -1,6 +1,7 @@
 //! The lines of one instant, before they are written: events that say the same become one line.
 
 use doyen_core::members::NodeId;
+use doyen_core::trace::Changed;
 
 use super::super::RunInfo;
 use super::super::describe::{Phrase, bracketed, describe, describe_network};
@@ -115,9 +116,10 @@ impl Line {
         };
         line.states.push((place, model.member(place)));
         match &event.kind {
-            EventKind::Sent { to, text, arrives, again, .. } => {
+            EventKind::Sent { to, text, arrives, again, changed, .. } => {
                 let (fate, sign) = match (arrives, again) {
                     (None, _) => (", lost", '×'),
+                    (Some(_), None) if *changed == Some(Changed::Delayed) => (", late", '○'),
                     (Some(_), None) => ("", '○'),
                     (Some(_), Some(_)) => (", twice", '○'),
                 };
@@ -243,6 +245,7 @@ mod tests {
     fn texts(events: &[EventKind]) -> Vec<String> {
         let info = RunInfo {
             title: String::new(),
+            subtitle: None,
             members: Members::range(1, 5).unwrap(),
             clockwise: false,
             leader: None,
@@ -268,6 +271,7 @@ mod tests {
             class: Class::Election,
             arrives: Some(Time(7)),
             again: None,
+            changed: None,
         }
     }
 

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use super::labels::Along;
+
 /// A place in the picture.
 pub type Point = (f64, f64);
 
@@ -71,45 +73,23 @@ impl Canvas {
         ));
     }
 
-    /// An arrow in the colour of the group.
-    pub fn arrow(&mut self, from: Point, to: Point) {
-        self.line("way", from, short_of(from, to, 7.0));
-        self.tip(from, to);
-    }
-
-    /// An arrow with a dashed shaft.
-    pub fn dashed_arrow(&mut self, from: Point, to: Point) {
-        self.line("under-way", from, short_of(from, to, 7.0));
-        self.tip(from, to);
-    }
-
-    /// An arrow from a life line to itself.
-    pub fn hop(&mut self, from: Point, to: Point) {
-        let peak = ((from.0 + to.0) / 2.0, from.1 - 34.0);
-        let end = short_of(peak, to, 7.0);
+    /// A line that bends towards `peak`.
+    pub(super) fn curve(&mut self, class: &str, from: Point, peak: Point, to: Point) {
         let path = format!(
             "M{} {}Q{} {} {} {}",
             n(from.0),
             n(from.1),
             n(peak.0),
             n(peak.1),
-            n(end.0),
-            n(end.1)
+            n(to.0),
+            n(to.1)
         );
-        self.push(&format!("<path class=\"way\" d=\"{path}\"/>"));
-        self.tip(peak, to);
-    }
-
-    /// The tip of an arrow, in the colour of the group.
-    fn tip(&mut self, from: Point, to: Point) {
-        let path = tip(from, to);
-        self.push(&format!("<path class=\"tip\" d=\"{path}\"/>"));
+        self.push(&format!("<path class=\"{class}\" d=\"{path}\"/>"));
     }
 
     /// The tip of an arrow of its own colour.
     pub fn head(&mut self, class: &str, from: Point, to: Point) {
-        let path = tip(from, to);
-        self.push(&format!("<path class=\"{class} tip\" d=\"{path}\"/>"));
+        self.path(&format!("{class} tip"), &triangle(from, to, 10.0, 3.8), true);
     }
 
     /// A cross.
@@ -117,6 +97,15 @@ impl Canvas {
         let one = segment((x - size, y - size), (x + size, y + size));
         let other = segment((x - size, y + size), (x + size, y - size));
         self.push(&format!("<path class=\"{class}\" d=\"{one}{other}\"/>"));
+    }
+
+    /// A circle with a stroke through it.
+    pub fn miss(&mut self, class: &str, (x, y): Point, radius: f64) {
+        let k = radius * std::f64::consts::FRAC_1_SQRT_2;
+        let (r, y0, left, right) = (n(radius), n(y), n(x - radius), n(x + radius));
+        let circle = format!("M{left},{y0}A{r},{r} 0 1 0 {right},{y0}A{r},{r} 0 1 0 {left},{y0}");
+        let stroke = segment((x - k, y + k), (x + k, y - k));
+        self.push(&format!("<path class=\"{class}\" d=\"{circle}{stroke}\"/>"));
     }
 
     /// A disc.
@@ -179,21 +168,16 @@ impl Canvas {
         ));
     }
 
-    /// Text along an arrow, a little before its middle: there the arrows of a ring cross.
-    pub fn label(&mut self, from: Point, to: Point, text: &str) {
-        let (dx, dy) = (to.0 - from.0, to.1 - from.1);
-        let length = dx.hypot(dy);
-        let (cos, sin) = (dx / length, dy / length);
-        let x = from.0 + dx * 0.4 + sin * 4.0;
-        let y = from.1 + dy * 0.4 - cos * 4.0;
+    /// Text along an arrow.
+    pub(super) fn label(&mut self, Along { at, direction: (cos, sin) }: Along, text: &str) {
         self.push(&format!(
             "<text class=\"label\" transform=\"matrix({} {} {} {} {} {})\">{}</text>",
             three(cos),
             three(sin),
             three(-sin),
             three(cos),
-            n(x),
-            n(y),
+            n(at.0),
+            n(at.1),
             escaped(text)
         ));
     }
@@ -239,17 +223,20 @@ fn segment(from: Point, to: Point) -> String {
 }
 
 /// The point `distance` before `to`.
-fn short_of(from: Point, to: Point, distance: f64) -> Point {
+pub(super) fn short_of(from: Point, to: Point, distance: f64) -> Point {
     let (dx, dy) = (to.0 - from.0, to.1 - from.1);
-    let length = dx.hypot(dy).max(distance);
+    let length = dx.hypot(dy).max(distance).max(f64::MIN_POSITIVE);
     (to.0 - dx / length * distance, to.1 - dy / length * distance)
 }
 
-fn tip(from: Point, to: Point) -> String {
-    let back = short_of(from, to, 10.0);
-    let (dx, dy) = ((to.0 - back.0) * 0.38, (to.1 - back.1) * 0.38);
-    let (left, right) = ((back.0 - dy, back.1 + dx), (back.0 + dy, back.1 - dx));
-    format!("M{} {}L{} {}L{} {}Z", n(to.0), n(to.1), n(left.0), n(left.1), n(right.0), n(right.1))
+/// The corners of an arrow's tip: its point, and what is to its left and its right `length` before it.
+pub(super) fn triangle(from: Point, to: Point, length: f64, half_width: f64) -> [Point; 3] {
+    let (dx, dy) = (to.0 - from.0, to.1 - from.1);
+    let run = dx.hypot(dy).max(f64::MIN_POSITIVE);
+    let (cos, sin) = (dx / run, dy / run);
+    let back = (to.0 - length * cos, to.1 - length * sin);
+    let (across_x, across_y) = (-sin * half_width, cos * half_width);
+    [to, (back.0 + across_x, back.1 + across_y), (back.0 - across_x, back.1 - across_y)]
 }
 
 /// A coordinate: a tenth of a pixel is enough.

@@ -2,6 +2,7 @@
 
 use super::Picture;
 use super::canvas::{Canvas, Point};
+use super::labels::{Labels, Side};
 use super::plot::{Lane, Lease, Plot};
 use crate::time::Time;
 
@@ -17,17 +18,25 @@ impl Picture<'_> {
     }
 
     /// Writes at every lease in which term it is, and which terms members opened without having a lease in them.
-    pub(super) fn draw_terms(&self, canvas: &mut Canvas) {
+    pub(super) fn draw_terms(&self, canvas: &mut Canvas, labels: &mut Labels) {
         if self.pitch < ROOM_FOR_TERMS {
             return;
         }
         for (place, lane) in self.plot.lanes.iter().enumerate() {
-            let leases = lane.leases.iter().map(|lease| (lease.from, lease.term));
+            let leases = lane.leases.iter().map(|lease| (lease.from, lease.held_to(), lease.term));
             let has_lease = |term| lane.leases.iter().any(|lease| lease.term == term);
-            let others = lane.terms.iter().copied().filter(|&(_, term)| !has_lease(term));
-            for (at, term) in leases.chain(others) {
-                let (x, y) = (self.x(at), self.y(place) + 21.0);
-                canvas.text("term", x, y, &format!("term {term}"));
+            let others = lane.terms.iter().filter(|&&(_, term)| !has_lease(term));
+            for (from, to, term) in leases.chain(others.map(|&(at, term)| (at, at, term))) {
+                let (left, right, y) = (self.x(from), self.x(to), self.y(place));
+                // Anywhere beneath the lease or above it, as far left as possible.
+                let along = (0..60).map(|step| left + f64::from(step) * 6.0);
+                let along = along.take_while(|&x| x <= right.max(left));
+                let places = along.flat_map(|x| [y + 21.0, y - 9.0].map(|y| ((x, y), Side::Right)));
+                let before = [((left - 4.0, y - 9.0), Side::Left)];
+                let text = format!("term {term}");
+                if let Some(((x, y), side)) = labels.place(&text, places.chain(before)) {
+                    canvas.text(if side == Side::Left { "term end" } else { "term" }, x, y, &text);
+                }
             }
         }
     }

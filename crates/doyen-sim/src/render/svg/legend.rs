@@ -1,9 +1,12 @@
 //! What the picture shows, explained: only what occurs in it.
 
+use doyen_core::protocol::Family;
+
 use super::canvas::{self, Canvas, Point};
+use super::head::Head;
 use super::lease::draw_bar;
 use super::plot::{Fate, Sign, State};
-use super::{MARGIN, Picture, draw_link, draw_sign, style};
+use super::{MARGIN, Picture, draw_link, draw_sign, middle, tokens};
 
 /// How wide the sample beside a word is.
 const SAMPLE: f64 = 30.0;
@@ -42,19 +45,19 @@ impl Picture<'_> {
     fn messages(&self) -> Vec<Entry> {
         let plot = self.plot;
         let mut entries = Vec::new();
-        for (index, name) in plot.kinds.iter().enumerate() {
+        for (index, kind) in plot.kinds.iter().enumerate() {
             let sent = plot.arrows.iter().filter(|arrow| arrow.kind == index);
             let count = sent.filter(|arrow| arrow.fate != Fate::Doubled).count();
-            let class = style::class_of(style::colour_of(&plot.kinds, index));
-            entries.push(entry(&format!("{name} ({count})"), move |canvas, from, to| {
+            let (class, head) = (tokens::class_of(kind.family), Head::of(kind.family));
+            entries.push(entry(&format!("{} ({count})", kind.name), move |canvas, from, to| {
                 canvas.open(&class, "");
-                canvas.arrow(from, to);
+                canvas.arrow(head, from, to);
                 canvas.close();
             }));
         }
         for (fate, text) in [
             (Fate::Missed, "receiver down"),
-            (Fate::Lost, "lost"),
+            (Fate::Lost, "lost on the way"),
             (Fate::Doubled, "arrives again"),
             (Fate::UnderWay, "still in flight"),
         ] {
@@ -62,6 +65,13 @@ impl Picture<'_> {
                 entries
                     .push(entry(text, move |canvas, from, to| draw_fate(canvas, fate, from, to)));
             }
+        }
+        if plot.arrows.iter().any(|arrow| self.is_faint(&arrow.events)) {
+            entries.push(entry("faint: not a cause of it", |canvas, from, to| {
+                canvas.open_faint(&tokens::class_of(Family::Ask), "", true);
+                canvas.arrow(Head::Solid, from, to);
+                canvas.close();
+            }));
         }
         entries
     }
@@ -92,6 +102,12 @@ impl Picture<'_> {
                 entries
                     .push(entry(text, move |canvas, from, to| draw_link(canvas, class, from, to)));
             }
+        }
+        if self.timeline.breaks().next().is_some() {
+            entries.push(entry("a wait, cut short", |canvas, from, to| {
+                canvas.line("life", from, to);
+                canvas.zigzag((from.0 + to.0) / 2.0, from.1 - 9.0, from.1 + 9.0);
+            }));
         }
         entries
     }
@@ -129,15 +145,19 @@ impl Picture<'_> {
 }
 
 fn draw_fate(canvas: &mut Canvas, fate: Fate, from: Point, to: Point) {
-    canvas.open(&style::class_of(0), "");
+    canvas.open(&tokens::class_of(Family::Ask), "");
     match fate {
-        Fate::Received => canvas.arrow(from, to),
-        Fate::Doubled => canvas.dashed_arrow(from, to),
+        Fate::Received => canvas.arrow(Head::Solid, from, to),
+        Fate::Doubled => canvas.dashed_arrow(Head::Solid, from, to),
         Fate::UnderWay => canvas.line("under-way", from, to),
-        Fate::Lost | Fate::Missed => {
-            let end = if fate == Fate::Lost { (from.0 + to.0) / 2.0 } else { to.0 - 6.0 };
-            canvas.line("way", from, (end, from.1));
-            canvas.cross("lost", (end, from.1), 5.0);
+        Fate::Lost => {
+            canvas.line("way", from, middle(from, to));
+            canvas.cross("lost", middle(from, to), 5.0);
+        }
+        Fate::Missed => {
+            let end = (to.0 - 6.0, to.1);
+            canvas.line("way", from, end);
+            canvas.miss("missed", end, 5.0);
         }
     }
     canvas.close();

@@ -1,7 +1,8 @@
 //! What there is to draw: life lines, arrows and marks, from the events of a run.
 
+use doyen_core::layers;
 use doyen_core::members::{Key, NodeId, Term};
-use doyen_core::protocol::Role;
+use doyen_core::protocol::{Family, Role};
 use doyen_core::time::Span;
 
 use super::super::describe::{bracketed, describe, sides, timer_name};
@@ -20,11 +21,18 @@ pub(super) struct Plot {
     pub(super) splits: Vec<Split>,
     pub(super) cuts: Vec<Cut>,
     /// The kinds of messages, in the order in which they were first sent.
-    pub(super) kinds: Vec<String>,
+    pub(super) kinds: Vec<MessageKind>,
     /// When the last thing worth showing happened.
     pub(super) end: Time,
     /// How long a message takes, typically, in nanoseconds.
     pub(super) flight: u64,
+}
+
+/// A kind of messages.
+#[derive(Debug)]
+pub(super) struct MessageKind {
+    pub(super) name: String,
+    pub(super) family: Family,
 }
 
 /// A member's life line.
@@ -106,7 +114,7 @@ pub(super) enum Fate {
     /// Received once more: the network doubled it.
     Doubled,
     Lost,
-    /// Its receiver is dead.
+    /// Its receiver is down.
     Missed,
 }
 
@@ -232,8 +240,9 @@ impl Plotter {
         let Some(to) = self.model.info.place(*to) else { return };
         let fields = text.strip_prefix(kind.as_str()).unwrap_or(text).trim().to_owned();
         let kinds = &mut self.plot.kinds;
-        let kind = kinds.iter().position(|known| known == kind).unwrap_or_else(|| {
-            kinds.push(kind.clone());
+        let kind = kinds.iter().position(|known| known.name == *kind).unwrap_or_else(|| {
+            let family = layers::family_of(kind).unwrap_or(Family::Upkeep);
+            kinds.push(MessageKind { name: kind.clone(), family });
             kinds.len() - 1
         });
         let fate = if arrives.is_some() { Fate::UnderWay } else { Fate::Lost };
@@ -319,7 +328,7 @@ impl Plotter {
                 }
                 (transition == Transition::Leads).then_some(Sign::Leads)
             }
-            EventKind::Leased { until, .. } => {
+            EventKind::Leased { until, old: false, .. } => {
                 self.take_lease(lane, before.term, at, *until);
                 None
             }
@@ -418,7 +427,7 @@ impl Plotter {
             self.close_role(lane, state.role, end);
             self.close_death(lane, end);
             let ending = match (state.life, state.role, state.leader) {
-                (Life::Down, ..) => "dead".to_owned(),
+                (Life::Down, ..) => "down".to_owned(),
                 (_, Role::Leader | Role::Retiring, _) => "leads".to_owned(),
                 (_, Role::Candidate, _) => "electing".to_owned(),
                 (_, Role::Follower, None) => "no leader".to_owned(),

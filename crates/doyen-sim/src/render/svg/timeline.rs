@@ -55,15 +55,17 @@ pub(super) struct Tick {
 }
 
 impl Timeline {
-    /// A line on which all `instants` have their place, beginning at `left`. `step` is how long a message takes.
-    pub(super) fn new(mut instants: Vec<u64>, step: u64, left: f64) -> Self {
+    /// A line on which all `instants` have their place, beginning at `left`. `step` is how long a message takes, and at
+    /// least `narrowest` pixels wide, if that is not too wide.
+    pub(super) fn new(mut instants: Vec<u64>, step: u64, left: f64, narrowest: f64) -> Self {
         instants.push(0);
         instants.sort_unstable();
         instants.dedup();
         let step = step.max(1) as f64;
         let waits = || instants.windows(2).map(|pair| (pair[1] - pair[0]) as f64 / step);
         let steps: f64 = waits().filter(|&wait| wait <= LONGEST).sum();
-        let width = (GOOD_WIDTH / steps.max(1.0)).clamp(*STEP_WIDTH.start(), *STEP_WIDTH.end());
+        let (least, most) = (*STEP_WIDTH.start(), *STEP_WIDTH.end());
+        let width = (GOOD_WIDTH / steps.max(1.0)).clamp(narrowest.clamp(least, most), most);
         let mut right = left;
         let pieces = instants.windows(2).zip(waits()).map(|(pair, wait)| {
             let left = right;
@@ -141,7 +143,7 @@ mod tests {
 
     #[test]
     fn long_waits_are_cut_short_and_order_is_kept() {
-        let timeline = Timeline::new(vec![1_000, 2_000, 500_000, 501_000], 1_000, 10.0);
+        let timeline = Timeline::new(vec![1_000, 2_000, 500_000, 501_000], 1_000, 10.0, 0.0);
         let xs: Vec<f64> =
             [0, 1_000, 2_000, 300_000, 500_000, 501_000].map(|at| timeline.x(Time(at))).to_vec();
         assert!(xs.is_sorted() && xs[0] == 10.0 && xs[5] == timeline.right, "{xs:?}");
@@ -151,7 +153,7 @@ mod tests {
 
     #[test]
     fn ticks_are_round_and_stand_outside_of_breaks() {
-        let timeline = Timeline::new(vec![1_000, 2_000, 500_000, 501_000], 1_000, 10.0);
+        let timeline = Timeline::new(vec![1_000, 2_000, 500_000, 501_000], 1_000, 10.0, 0.0);
         let labels: Vec<String> =
             timeline.ticks(UNIT, 60.0).into_iter().map(|tick| tick.label).collect();
         assert_eq!(labels, ["0", "1", "2", "500", "501"]);
@@ -159,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_run_in_which_nothing_happens_has_a_line_too() {
-        let timeline = Timeline::new(Vec::new(), 0, 10.0);
+        let timeline = Timeline::new(Vec::new(), 0, 10.0, 0.0);
         assert_eq!(timeline.x(Time(0)), 10.0);
         assert_eq!(timeline.ticks(UNIT, 60.0).len(), 1);
     }

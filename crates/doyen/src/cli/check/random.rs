@@ -15,14 +15,14 @@ use doyen_check::campaign::{self, Campaign, Failure, GenerateError, Report};
 use doyen_check::counterexample::Counterexample;
 use doyen_check::oracle::Breach;
 use doyen_check::property::Property;
+use doyen_check::selection::Selection;
 use doyen_core::config::Mode;
 use doyen_core::registry::Algorithm;
 use doyen_sim::scenario::{Initiators, RingOrder, Scenario};
 use serde_json::{Value, json};
 
 use super::Check;
-use super::report::written_to;
-use super::selection::Selection;
+use super::report::{skipped_json, written_to};
 use crate::cli::election::as_flag;
 use crate::cli::output::Output;
 use crate::cli::progress::Progress;
@@ -166,12 +166,13 @@ fn selection(check: &Check, algorithms: &[Algorithm]) -> Result<Selection> {
             (false, _) => Some(("checked by exploration only", "leave out --random")),
         }
     })
+    .map_err(as_flag)
 }
 
 /// Reports a panic in a run and the command that repeats it.
 fn internal_error(check: &Check, unmade: &GenerateError) -> Answer {
     let again = repeating(std::env::args().skip(1), check.random.run, unmade.run);
-    eprintln!("doyen: internal error: {unmade}; repeat it with: {again}");
+    system::note(format_args!("internal error: {unmade}; repeat it with: {again}"));
     Answer::Panicked
 }
 
@@ -362,7 +363,7 @@ impl Finished {
             },
             "property": report.failures.first().map(|failure| failure.breach.property.name()),
             "properties": selection.checked.iter().map(|it| it.name()).collect::<Vec<_>>(),
-            "not_judged": selection.skipped_json(),
+            "not_judged": selection.skipped.iter().map(skipped_json).collect::<Vec<_>>(),
             "mode": self.mode().to_string(),
             "seed": campaign.seed,
             "runs": report.runs,

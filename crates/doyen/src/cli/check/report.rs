@@ -10,11 +10,11 @@ use doyen_check::fingerprint::chance_of_omission;
 use doyen_check::minimize::Minimized;
 use doyen_check::property::Property;
 use doyen_check::search::{Limit, Plan, Progress};
+use doyen_check::selection::Selection;
 use doyen_check::{Report as Found, Rules, Timers, Violation};
 use doyen_sim::scenario::Case;
 use serde_json::{Value, json};
 
-use super::selection::Selection;
 use crate::cli::Answer;
 use crate::cli::terminal::count;
 
@@ -77,7 +77,7 @@ impl Report<'_> {
             (Some((least, file)), _) => write_violation(&mut text, &least.violation, file)?,
             (None, Some(limit)) => self.write_partial_verdict(&mut text, limit)?,
             (None, None) => {
-                write!(text, "Holds in every run:\n{}", self.selection.describe_checked())?;
+                write!(text, "Holds in every run:\n{}", list_properties(&self.selection.checked))?;
             }
         }
         if self.least.is_none() {
@@ -121,7 +121,7 @@ impl Report<'_> {
             },
             "property": self.least.map(|(least, _)| least.violation.property.name()),
             "properties": selection.checked.iter().map(|it| it.name()).collect::<Vec<_>>(),
-            "not_judged": selection.skipped_json(),
+            "not_judged": selection.skipped.iter().map(skipped_json).collect::<Vec<_>>(),
             "algorithm": case.algorithm.name(),
             "mode": case.mode().to_string(),
             "members": case.members().len(),
@@ -166,6 +166,10 @@ fn budget_json(budget: Budget) -> Value {
         (name.to_owned(), if number == ANY { json!("any") } else { json!(number) })
     };
     Value::Object(budget.items().into_iter().map(number).collect())
+}
+
+pub(super) fn skipped_json((property, why): &(Property, &str)) -> Value {
+    json!({ "property": property.name(), "why": why })
 }
 
 /// One line for each.

@@ -36,12 +36,13 @@ fn write_case(out: &mut impl Write, rows: &[Row]) -> io::Result<()> {
     let typical = rows.get(1).unwrap_or(row);
     writeln!(
         out,
-        "    {:<9} {:<15} {:<14} {:<58} {:>6} stages {:>6} D",
+        "    {:<9} {:<15} {:<14} {:<58} {:>6} {:<6} {:>6} D",
         row.mode,
         format!("{}{dead}", row.convention),
         row.formula,
         counts.join("  "),
         number(typical.stages),
+        if typical.stages == 1.0 { "stage" } else { "stages" },
         number(typical.turnaround_d),
     )
 }

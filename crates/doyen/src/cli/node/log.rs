@@ -1,25 +1,41 @@
 //! The log of a node: lines to stderr, written by a thread of their own.
 //!
 //! Writing may block, on a pipe without a reader or a full disk, and may fail. Neither may delay signals, commands or
-//! requests. So lines go through a bounded queue; what finds no room, or cannot be written, is lost.
+//! requests. So lines go through a bounded queue; what finds no room, or cannot be written, is counted, and the count is
+//! written as soon as that is possible again.
+//!
+//! A line of text is one line whatever it says: control characters are escaped. In the journal of systemd every line has its
+//! priority.
 
-use std::fmt;
-use std::io::{self, IsTerminal as _, Write as _};
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::fmt::{self, Write as _};
+use std::io::{self, IsTerminal as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
+use anyhow::{Context as _, Result, bail};
+use serde_json::json;
 use tracing::field::Field;
+use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::EnvFilter;
-use tracing_subscriber::fmt::format::{Writer, debug_fn};
+use tracing_subscriber::fmt::FmtContext;
+use tracing_subscriber::fmt::format::{FormatEvent, FormatFields, Writer, debug_fn};
+use tracing_subscriber::registry::LookupSpan;
 
 use super::LogFormat;
+use crate::cli::system;
+use crate::cli::terminal::count;
 
 /// In lines.
 const QUEUE: usize = 1024;
 
 /// How long the end of the process waits for its last lines.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The variable that says what is logged.
+const FILTER: &str = "DOYEN_LOG";
 
 /// [`finish`](Log::finish) it before the process ends.
 pub(in crate::cli) struct Log {
@@ -33,26 +49,31 @@ enum Line {
 }
 
 impl Log {
-    pub(super) fn start(format: LogFormat) -> io::Result<Self> {
-        let (lines, waiting) = sync_channel(QUEUE);
-        thread::Builder::new().name("doyen-stderr".to_owned()).spawn(move || {
-            for line in waiting {
-                // There is nowhere to report that the log fails.
-                match line {
-                    Line::Text(text) => drop(io::stderr().write_all(&text)),
-                    Line::Mark(passed) => drop(passed.send(())),
-                }
-            }
-        })?;
-        let queue = lines.clone();
+    pub(super) fn start(format: LogFormat) -> Result<Self> {
         let filter =
-            EnvFilter::try_from_env("DOYEN_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+            filter(std::env::var_os(FILTER).map(|text| text.to_string_lossy().into_owned()))?;
+        let in_journal = system::stderr_is_journal();
+        let (lines, waiting) = sync_channel(QUEUE);
+        let lost = Arc::new(AtomicU64::new(0));
+        let queue = Queue { lines: lines.clone(), lost: Arc::clone(&lost) };
+        let report = move |lost| report_of_lost(format, in_journal, lost);
+        thread::Builder::new()
+            .name("doyen-stderr".to_owned())
+            .spawn(move || write_lines(&waiting, &lost, io::stderr(), report))?;
         let log = tracing_subscriber::fmt().with_env_filter(filter).with_target(false);
-        let log = log.with_writer(move || Queue(queue.clone())).log_internal_errors(false);
+        let log = log.with_writer(move || queue.clone()).log_internal_errors(false);
         let colours = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
         match format {
-            LogFormat::Text => log.with_ansi(colours).fmt_fields(debug_fn(write_field)).init(),
-            LogFormat::Json => log.json().flatten_event(true).init(),
+            LogFormat::Text => log
+                .with_ansi(colours)
+                .map_event_format(|inner| Prioritized { inner, in_journal })
+                .fmt_fields(debug_fn(write_field))
+                .init(),
+            LogFormat::Json => log
+                .json()
+                .flatten_event(true)
+                .map_event_format(|inner| Prioritized { inner, in_journal })
+                .init(),
         }
         Ok(Self { lines })
     }
@@ -65,26 +86,193 @@ impl Log {
     }
 }
 
+/// What is logged. A word that is not a level would be taken for the name of a module, and silence all others.
+fn filter(text: Option<String>) -> Result<EnvFilter> {
+    let text = text.filter(|text| !text.is_empty()).unwrap_or_else(|| "info".to_owned());
+    let levels = ["off", "error", "warn", "info", "debug", "trace"];
+    let is_plain = |part: &&str| !part.contains(['[', ']', '{', '}']);
+    // Of a module, or of all.
+    let level_of = |part| str::rsplit(part, '=').next().unwrap_or_default().trim();
+    let is_level = |level: &&str| levels.contains(&level.to_ascii_lowercase().as_str());
+    let mut named = text.split(',').filter(is_plain).map(level_of);
+    if let Some(wrong) = named.find(|level| !is_level(level)) {
+        bail!(
+            "{FILTER}: `{wrong}` is not a level; write {}, or a module and its level: doyen::node=debug",
+            levels.join(", ")
+        );
+    }
+    EnvFilter::builder().parse(&text).with_context(|| format!("{FILTER}: cannot read `{text}`"))
+}
+
+/// Writes lines until the last sender is gone. `report`: a line that says how many were lost.
+fn write_lines(
+    waiting: &Receiver<Line>,
+    lost: &AtomicU64,
+    mut out: impl io::Write,
+    report: impl Fn(u64) -> String,
+) {
+    for line in waiting {
+        match line {
+            Line::Mark(passed) => drop(passed.send(())),
+            Line::Text(text) if out.write_all(&text).is_err() => {
+                lost.fetch_add(1, Ordering::Relaxed);
+            }
+            Line::Text(_) => {
+                let missing = lost.swap(0, Ordering::Relaxed);
+                if missing > 0 && out.write_all(report(missing).as_bytes()).is_err() {
+                    lost.fetch_add(missing, Ordering::Relaxed);
+                }
+            }
+        }
+    }
+}
+
+/// As other lines of the log are written.
+fn report_of_lost(format: LogFormat, in_journal: bool, lost: u64) -> String {
+    let at = humantime::format_rfc3339_micros(SystemTime::now());
+    let text =
+        format!("{} dropped: the log is too slow, or cannot be written", count(lost, "log line"));
+    let priority = if in_journal { "<4>" } else { "" };
+    match format {
+        LogFormat::Text => format!("{priority}{at}  WARN {text}\n"),
+        LogFormat::Json => {
+            let line = json!({
+                "timestamp": at.to_string(), "level": "WARN", "message": text, "event": "log-lines-dropped"
+            });
+            format!("{priority}{line}\n")
+        }
+    }
+}
+
 /// In a line of text the sentence says what its fields say; they are for programs that read JSON.
 fn write_field(out: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -> fmt::Result {
     match field.name() {
-        "message" => write!(out, "{value:?}"),
+        "message" => write!(Escaped(out), "{value:?}"),
         "node" | "event" | "command" | "member" | "leader" | "term" | "reason" | "address"
         | "downtime_us" => Ok(()),
-        name => write!(out, " {name}={value:?}"),
+        name => write!(Escaped(out), " {name}={value:?}"),
+    }
+}
+
+/// Escapes control characters: what a client sends must not look like a line of its own.
+struct Escaped<W>(W);
+
+impl<W: fmt::Write> fmt::Write for Escaped<W> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        text.chars().try_for_each(|letter| match letter.is_control() {
+            true => write!(self.0, "{}", letter.escape_default()),
+            false => self.0.write_char(letter),
+        })
+    }
+}
+
+/// Puts the priority before every line, where that is read.
+struct Prioritized<F> {
+    inner: F,
+    in_journal: bool,
+}
+
+impl<S, N, F> FormatEvent<S, N> for Prioritized<F>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+    F: FormatEvent<S, N>,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        if self.in_journal {
+            // Those of syslog, as sd-daemon(3) has them.
+            let priority = match *event.metadata().level() {
+                Level::ERROR => 3,
+                Level::WARN => 4,
+                Level::INFO => 6,
+                _ => 7,
+            };
+            write!(writer, "<{priority}>")?;
+        }
+        self.inner.format_event(context, writer, event)
     }
 }
 
 /// Where a line is written to: all of a line comes in one piece.
-struct Queue(SyncSender<Line>);
+#[derive(Clone)]
+struct Queue {
+    lines: SyncSender<Line>,
+    lost: Arc<AtomicU64>,
+}
 
 impl io::Write for Queue {
     fn write(&mut self, text: &[u8]) -> io::Result<usize> {
-        let _ = self.0.try_send(Line::Text(text.to_vec()));
+        if self.lines.try_send(Line::Text(text.to_vec())).is_err() {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
         Ok(text.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use std::io::Write as _;
+
+    #[test]
+    fn a_filter_that_cannot_be_read_is_an_error() {
+        for text in ["", "info", "WARN", "off", "doyen=debug", "warn,doyen::node=trace"] {
+            assert!(filter(Some(text.to_owned())).is_ok(), "{text}");
+        }
+        for text in ["verbose", "warning", "info,doyen", "doyen=loud", "==", "info,"] {
+            let error = filter(Some(text.to_owned())).map(drop).expect_err(text).to_string();
+            let says = ["DOYEN_LOG: ", "is not a level; write off, error, warn,"];
+            assert!(says.iter().all(|it| error.contains(it)), "{error}");
+        }
+    }
+
+    #[test]
+    fn no_line_break_of_a_client_begins_a_line() {
+        let mut out = String::new();
+        write!(Escaped(&mut out), "for 1h\n30m\r\u{1b}[2Jä").unwrap();
+        assert_eq!(out, "for 1h\\n30m\\r\\u{1b}[2Jä");
+    }
+
+    /// A disk that is full for the second and the third line.
+    struct Disk(u32, Vec<u8>);
+
+    impl io::Write for Disk {
+        fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+            self.0 += 1;
+            if (2..=3).contains(&self.0) {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            self.1.write(text)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn lines_that_find_no_room_or_cannot_be_written_are_counted() {
+        let (lines, waiting) = sync_channel(4);
+        let lost = Arc::new(AtomicU64::new(0));
+        let mut queue = Queue { lines, lost: Arc::clone(&lost) };
+        for line in ["a", "b", "c", "d", "no room", "nor here"] {
+            queue.write_all(line.as_bytes()).unwrap();
+        }
+        drop(queue);
+        let mut disk = Disk(0, Vec::new());
+        write_lines(&waiting, &lost, &mut disk, |lost| format!("[{lost}]"));
+        // After the first line, neither the report of the two that found no room nor the second line can be written.
+        assert_eq!(String::from_utf8(disk.1).unwrap(), "ac[3]d");
+        assert_eq!(lost.load(Ordering::Relaxed), 0);
     }
 }

@@ -63,16 +63,28 @@ pub(super) fn lock(folder: &Path) -> Result<File, StoreError> {
     let mut file = options.open(&path).map_err(failed(&path, "cannot be opened"))?;
     match file.try_lock() {
         Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            let mut text = String::new();
-            let pid = file.read_to_string(&mut text).ok().and_then(|_| text.trim().parse().ok());
-            return Err(StoreError::Locked { path: folder.to_owned(), pid });
-        }
+        Err(TryLockError::WouldBlock) => return Err(locked(folder, &mut file)),
         Err(TryLockError::Error(error)) => return Err(failed(&path, "cannot be locked")(error)),
     }
     // For an error message only, so a full disk does not matter. The fixed width overwrites the id before.
     let _ = file.write_all_at(format!("{:10}\n", std::process::id()).as_bytes(), 0);
     Ok(file)
+}
+
+/// Whether a process has the lock. What else is wrong with it shows when it is taken.
+pub(super) fn check_lock(folder: &Path) -> Result<(), StoreError> {
+    let Ok(mut file) = File::open(folder.join("lock")) else { return Ok(()) };
+    match file.try_lock_shared() {
+        Err(TryLockError::WouldBlock) => Err(locked(folder, &mut file)),
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(()),
+    }
+}
+
+/// The error that a process has the lock, with its id.
+fn locked(folder: &Path, file: &mut File) -> StoreError {
+    let mut text = String::new();
+    let pid = file.read_to_string(&mut text).ok().and_then(|_| text.trim().parse().ok());
+    StoreError::Locked { path: folder.to_owned(), pid, rejoins: false }
 }
 
 /// Opens the file and reads both slots; missing bytes read as zeros.

@@ -223,7 +223,7 @@ fn a_lost_state_does_not_look_like_a_first_start() {
     let folder = created();
     fs::remove_file(folder.join("state")).unwrap();
     let refused = refusal(&folder, &owner()).to_string();
-    assert!(refused.contains("doyen init") && refused.contains("--rejoin"), "{refused}");
+    assert!(refused.contains("doyen init") && refused.contains("doyen rejoin"), "{refused}");
     assert!(!folder.join("lock").exists(), "nothing is made where nothing is");
     let nowhere = folder.join("no").join("folder");
     assert!(matches!(refusal(&nowhere, &owner()), StoreError::Missing(_)));
@@ -235,7 +235,7 @@ fn damage_to_both_slots_is_refused() {
     fs::write(folder.join("state"), vec![0x55; FILE]).unwrap();
     let refused = refusal(&folder, &owner());
     assert!(matches!(refused, StoreError::Damaged(_)), "{refused}");
-    assert!(refused.to_string().contains("--rejoin"));
+    assert!(refused.to_string().contains("doyen rejoin"));
     fs::write(folder.join("state"), b"").unwrap();
     assert!(matches!(refusal(&folder, &owner()), StoreError::Damaged(_)));
 }
@@ -271,13 +271,30 @@ fn a_second_process_is_refused_and_told_of_the_first() {
     let folder = created();
     let first = open(&folder);
     let refused = refusal(&folder, &owner()).to_string();
-    let named = format!("another doyen runs with this state, pid {};", std::process::id());
+    let named = format!("another doyen runs with this state, process {};", std::process::id());
     assert!(refused.contains(&named), "{refused}");
     let rejoined = Store::rejoin(&folder, &owner()).unwrap_err();
     assert!(matches!(rejoined, StoreError::Locked { .. }), "{rejoined}");
     Store::check(&folder, &owner(), |_| true).expect("a check may be made while it runs");
     drop(first);
     assert_eq!(open(&folder).incarnation, Incarnation(2), "the refused start does not count");
+}
+
+#[test]
+fn a_start_beside_a_rejoin_is_told_of_it_before_and_after_the_first_record() {
+    let folder = created();
+    fs::remove_file(folder.join("state")).unwrap();
+    Store::check_free(&folder).expect("no process runs here");
+    let (mut store, lowest) = Store::rejoin(&folder, &owner()).unwrap();
+    let told = || Store::check_free(&folder).unwrap_err().to_string();
+    let expected = format!("process {} is rejoining", std::process::id());
+    assert!(told().contains(&expected), "{}", told());
+    store.save(lowest, true, b"rejoining").unwrap();
+    assert!(told().contains(&expected), "{}", told());
+    store.save(lowest, false, b"rejoined").unwrap();
+    assert!(told().contains("another doyen runs with this state"), "{}", told());
+    drop(store);
+    Store::check_free(&folder).expect("it has ended");
 }
 
 #[test]
@@ -497,7 +514,7 @@ fn only_what_is_lost_needs_a_rejoin() {
     refused::note(&folder, life).unwrap();
     assert!(is_lost(&folder).unwrap());
     let error = refusal(&folder, &owner());
-    assert!(matches!(error, StoreError::Refused(_)) && error.to_string().contains("--rejoin"));
+    assert!(matches!(error, StoreError::Refused(_)) && error.to_string().contains("doyen rejoin"));
     rejoin(&folder, 9);
     assert!(is_lost(&folder).unwrap(), "it has not finished rejoining");
     save_once(&folder, b"vote");

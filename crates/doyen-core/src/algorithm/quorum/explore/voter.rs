@@ -20,8 +20,8 @@ use crate::config::Config;
 use crate::explore::Explore;
 use crate::members::{NodeId, PeerSet, Term};
 use crate::protocol::{
-    self, AlgorithmMessage, Boot, Commitments, Context, Effects, Event, Kind, Origin, Pledge,
-    Protocol, Role, View,
+    self, AlgorithmMessage, Boot, Commitments, Context, Effects, Event, Family, Kind, Origin,
+    Pledge, Protocol, Role, View,
 };
 use crate::time::Span;
 
@@ -283,10 +283,10 @@ impl Voter {
 
 impl AlgorithmMessage for Message {
     kinds! {
-        Self::Request { .. } => Kind::election("REQUEST"),
-        Self::Vote { .. } => Kind::election("VOTE"),
-        Self::Hello => Kind::election("HELLO"),
-        Self::Welcome { .. } => Kind::election("WELCOME"),
+        Self::Request { .. } => Kind::election("REQUEST", Family::Ask, "asks for the vote of a new term"),
+        Self::Vote { .. } => Kind::election("VOTE", Family::Answer, "gives the one vote of the term"),
+        Self::Hello => Kind::election("HELLO", Family::Upkeep, "says that the sender has started"),
+        Self::Welcome { .. } => Kind::election("WELCOME", Family::Upkeep, "answers a HELLO"),
     }
 
     fn commitments(&self) -> Commitments {

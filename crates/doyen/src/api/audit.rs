@@ -1,0 +1,98 @@
+//! Admin calls that are rejected are logged and counted, whatever rejects them: the checks of `Host`, `Origin` and secret,
+//! the body, or the member.
+//!
+//! What reached the member is logged every time, because who sent it has the secret. Everything else could be sent by
+//! anyone, so it is logged once a minute for each client and kind of problem.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use axum::Extension;
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::Response;
+
+use super::App;
+use super::problem::Problem;
+use super::server::ConnInfo;
+use crate::throttle::Throttle;
+
+/// How calls that were accepted are counted.
+const ACCEPTED: &str = "accepted";
+
+/// A command as text, once it is known.
+#[derive(Clone, Debug, Default)]
+pub(super) struct CommandText(Arc<OnceLock<String>>);
+
+impl CommandText {
+    /// The command is sent to the member now.
+    pub(super) fn set(&self, command: &str) {
+        self.0.get_or_init(|| command.to_owned());
+    }
+}
+
+/// What became of admin calls.
+#[derive(Debug)]
+pub(super) struct Audit(Mutex<Calls>);
+
+#[derive(Debug)]
+struct Calls {
+    counts: BTreeMap<String, u64>,
+    throttle: Throttle<(IpAddr, String)>,
+}
+
+impl Audit {
+    pub(super) fn new() -> Self {
+        let counts = BTreeMap::from([(ACCEPTED.to_owned(), 0)]);
+        Self(Mutex::new(Calls { counts, throttle: Throttle::new() }))
+    }
+
+    fn calls(&self) -> MutexGuard<'_, Calls> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The number of calls by result: `accepted`, or the name of a problem.
+    pub(super) fn counts(&self) -> BTreeMap<String, u64> {
+        self.calls().counts.clone()
+    }
+
+    /// Counts a call.
+    fn count(&self, result: &str) {
+        *self.calls().counts.entry(result.to_owned()).or_default() += 1;
+    }
+
+    fn is_due(&self, client: IpAddr, kind: &str) -> bool {
+        self.calls().throttle.is_due((client, kind.to_owned()))
+    }
+}
+
+/// Wraps every admin call.
+pub(super) async fn audit(
+    State(app): State<App>,
+    Extension(connection): Extension<ConnInfo>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let text = CommandText::default();
+    let name = request.uri().path().trim_start_matches("/v1/").to_owned();
+    request.extensions_mut().insert(text.clone());
+    let response = next.run(request).await;
+    let Some(problem) = response.extensions().get::<Problem>() else {
+        app.audit.count(ACCEPTED);
+        return response;
+    };
+    let kind = problem.kind.trim_start_matches("urn:doyen:");
+    app.audit.count(kind);
+    let command = text.0.get();
+    if command.is_some() || app.audit.is_due(connection.client(), kind) {
+        let status = app.handle.status();
+        let (node, term, reason) = (&status.name, status.term.0, &problem.detail);
+        let command = command.unwrap_or(&name);
+        tracing::warn!(
+            node, event = "command-rejected", command, term, reason, problem = kind, address = %connection,
+            "{node}: rejected command `{command}` from {connection}: {reason}"
+        );
+    }
+    response
+}

@@ -1,0 +1,110 @@
+//! The admin socket: a Unix socket in the state folder, for admin commands without a secret.
+//!
+//! Its mode is 0600, so the kernel lets only the node's user and root connect: whoever can, could stop the node as well. A
+//! web page cannot reach it.
+
+use std::fs::{self, File, Permissions};
+use std::io;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with,
+};
+
+/// The admin socket in the state folder.
+pub const SOCKET_FILE: &str = "admin.sock";
+
+/// How many connections may wait to be accepted.
+const BACKLOG: i32 = 16;
+
+/// The longest path in the address of a Unix socket, in bytes.
+const LONGEST_PATH: usize = 107;
+
+/// Connects to the admin socket at `path`.
+pub fn connect(path: &Path) -> io::Result<UnixStream> {
+    let short = ShortPath::of(path)?;
+    UnixStream::connect(&short.path)
+}
+
+/// A socket that accepts connections and has not its name yet: another node may run with this state and have it. It gets
+/// the name when this node runs, and then no other does.
+#[derive(Debug)]
+pub(super) struct Draft {
+    listener: UnixListener,
+    draft: PathBuf,
+    path: PathBuf,
+}
+
+impl Draft {
+    pub(super) fn create(path: &Path) -> io::Result<Self> {
+        let draft = path.with_extension(format!("draft-{}", std::process::id()));
+        // An earlier process with the same id may have left one.
+        let _ = fs::remove_file(&draft);
+        let short = ShortPath::of(&draft)?;
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        bind(&socket, &SocketAddrUnix::new(&short.path)?)?;
+        let draft = Self { listener: UnixListener::from(socket), draft, path: path.to_owned() };
+        // Before it listens, so that no other user ever connects.
+        fs::set_permissions(&draft.draft, Permissions::from_mode(0o600))?;
+        listen(&draft.listener, BACKLOG)?;
+        Ok(draft)
+    }
+
+    /// Gives it its name, in place of one that an earlier process left. It keeps the name when the node ends: by then
+    /// another node may have taken it over.
+    pub(super) fn publish(self) -> io::Result<UnixListener> {
+        fs::rename(&self.draft, &self.path)?;
+        self.listener.try_clone()
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        // Under its name it is not found here any more.
+        let _ = fs::remove_file(&self.draft);
+    }
+}
+
+/// A path that fits into an address: through a descriptor of the folder, if it is too long.
+struct ShortPath {
+    path: PathBuf,
+    _folder: Option<File>,
+}
+
+impl ShortPath {
+    fn of(path: &Path) -> io::Result<Self> {
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+            return Ok(Self { path: path.to_owned(), _folder: None });
+        };
+        if path.as_os_str().len() <= LONGEST_PATH {
+            return Ok(Self { path: path.to_owned(), _folder: None });
+        }
+        let folder = File::open(folder)?;
+        let path = Path::new("/proc/self/fd").join(folder.as_raw_fd().to_string()).join(name);
+        Ok(Self { path, _folder: Some(folder) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scratch::Scratch;
+
+    #[test]
+    fn a_path_of_any_length_will_do() {
+        let scratch = Scratch::new();
+        let folder = scratch.join("n".repeat(120));
+        fs::create_dir(&folder).expect("a folder");
+        let path = folder.join(SOCKET_FILE);
+        let draft = Draft::create(&path).expect("a socket");
+        assert!(connect(&path).is_err(), "it has not its name yet");
+        let _listener = draft.publish().expect("its name");
+        connect(&path).expect("a connection");
+        let left = fs::read_dir(&folder).expect("a folder").count();
+        assert_eq!(left, 1, "no draft is left");
+    }
+}

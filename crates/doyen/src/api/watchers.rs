@@ -1,0 +1,59 @@
+//! How many watch: a bounded number, and of one client not all of them.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::Limits;
+
+/// The watchers of each client. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(super) struct Watchers {
+    limits: Limits,
+    clients: Arc<Mutex<BTreeMap<IpAddr, u32>>>,
+}
+
+/// A watcher is one until this is dropped.
+#[derive(Debug)]
+pub(super) struct Watcher {
+    watchers: Watchers,
+    client: IpAddr,
+}
+
+impl Watchers {
+    pub(super) fn new(limits: Limits) -> Self {
+        Self { limits, clients: Arc::default() }
+    }
+
+    fn clients(&self) -> MutexGuard<'_, BTreeMap<IpAddr, u32>> {
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// None if there are too many.
+    pub(super) fn admit(&self, client: IpAddr) -> Option<Watcher> {
+        let mut clients = self.clients();
+        let (all, own): (u32, u32) =
+            (clients.values().sum(), clients.get(&client).copied().unwrap_or_default());
+        if all >= self.limits.watchers || own >= self.limits.watchers_per_client {
+            return None;
+        }
+        clients.insert(client, own + 1);
+        Some(Watcher { watchers: self.clone(), client })
+    }
+
+    pub(super) fn count(&self) -> u32 {
+        self.clients().values().sum()
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        let mut clients = self.watchers.clients();
+        if let Some(count) = clients.get_mut(&self.client) {
+            *count -= 1;
+            if *count == 0 {
+                clients.remove(&self.client);
+            }
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! How admin commands reach a real node: over its admin socket, and over HTTP only where that is switched on.
+
+use std::fs;
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
+use std::process::{Command, Stdio};
+
+use crate::support::{Plan, Trial, complaint, doyen, program};
+use rustix::process::Signal;
+
+fn single() -> Trial {
+    Trial::found(&Plan { members: 1, ..Plan::default() })
+}
+
+#[test]
+fn commands_come_over_the_socket_and_not_over_http() {
+    let mut trial = single();
+    trial.run(1);
+    trial.follow(1, &[1]);
+    let state = trial.folder_of(1).join("state");
+    let socket = fs::metadata(state.join("admin.sock")).expect("a socket");
+    assert!(socket.file_type().is_socket());
+    assert_eq!(socket.permissions().mode() & 0o777, 0o600);
+    assert!(!state.join("admin-secret").exists(), "nothing needs it");
+    let done = trial.command(1, &["undrain"]);
+    assert!(done.status.success(), "{}", complaint(&done));
+    for _ in 0..3 {
+        let (status, body) = trial.post(1, "/v1/drain", "{}").expect("an answer");
+        assert_eq!(status, 403, "{body}");
+        assert!(body.contains("urn:doyen:admin-off"), "{body}");
+    }
+    assert_eq!(trial.metric(1, "doyen_admin_calls_total", "admin-off"), Some(3));
+    assert_eq!(trial.metric(1, "doyen_admin_calls_total", "accepted"), Some(1));
+    assert_eq!(trial.stop(1), Some(0));
+    let log = trial.log(1);
+    assert!(log.contains("accepted command `undrain` from admin.sock (uid "), "{log}");
+    let rejected = log.lines().filter(|line| line.contains("rejected command `drain` from 127."));
+    assert_eq!(rejected.count(), 1, "once a minute: {log}");
+    let gone = trial.command(1, &["undrain"]);
+    assert_eq!(gone.status.code(), Some(3));
+    assert!(complaint(&gone).contains("admin.sock: no node listens there"), "{}", complaint(&gone));
+}
+
+#[test]
+fn what_an_earlier_process_left_is_replaced_and_a_running_node_keeps_its_socket() {
+    let mut trial = single();
+    trial.run(1);
+    trial.follow(1, &[1]);
+    trial.kill(1);
+    trial.run(1);
+    trial.follow(1, &[1]);
+    // A second process with this state does not start, and takes nothing away.
+    let second = Command::new(program())
+        .args(["node", "--http", "off", "--config"])
+        .arg(trial.folder_of(1).join("doyen.toml"))
+        .output()
+        .expect("it runs");
+    assert_eq!(second.status.code(), Some(1), "{}", complaint(&second));
+    let done = trial.command(1, &["undrain"]);
+    assert!(done.status.success(), "{}", complaint(&done));
+    let names = fs::read_dir(trial.folder_of(1).join("state")).expect("a folder").flatten();
+    let drafts = names.filter(|it| it.file_name().to_string_lossy().contains("draft"));
+    assert_eq!(drafts.count(), 0);
+}
+
+#[test]
+fn a_node_without_http_is_commanded_over_its_socket() {
+    let trial = single();
+    let config = trial.folder_of(1).join("doyen.toml");
+    let mut node = Command::new(program())
+        .args(["node", "--while-stdin-is-open", "--http", "off", "--config"])
+        .arg(&config)
+        .stdin(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it starts");
+    trial.wait("it accepts a command", || {
+        trial.command(1, &["undrain"]).status.success().then_some(())
+    });
+    let _ = node.kill();
+    let _ = node.wait();
+}
+
+#[test]
+fn the_admin_secret_is_read_again_on_sighup() {
+    let mut trial = single();
+    trial.begin_with(1, ["env", "DOYEN_HTTP_ADMIN=true"].map(str::to_owned).to_vec());
+    trial.run(1);
+    trial.follow(1, &[1]);
+    let file = trial.folder_of(1).join("state").join("admin-secret");
+    let old = trial.folder.join("old");
+    fs::copy(&file, &old).expect("a secret");
+    let undrain = |secret: &std::path::Path| {
+        let secret = secret.to_str().expect("a plain path");
+        doyen(&["undrain", "--node", trial.url(1), "--secret-file", secret]).status.code()
+    };
+    assert_eq!(undrain(&old), Some(0));
+    fs::write(&file, "ab".repeat(32)).expect("it is written");
+    assert_eq!((undrain(&old), undrain(&file)), (Some(0), Some(2)), "it has not been read yet");
+    trial.signal(1, Signal::HUP);
+    trial.wait("the new secret counts", || (undrain(&file) == Some(0)).then_some(()));
+    assert_eq!(undrain(&old), Some(2), "the old one does not");
+}

@@ -1,0 +1,92 @@
+//! Too many connections to a real node: what it says, and that it goes on answering.
+
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::net::TcpStream;
+use std::thread::sleep;
+use std::time::Duration;
+
+use crate::support::{LIMIT, Plan, Trial};
+
+/// A cluster of one that is ready, after the shell did something.
+fn start_after(script: &str) -> Trial {
+    let mut trial = Trial::found(&Plan { members: 1, ..Plan::default() });
+    let words = ["sh", "-c", &format!("{script}; exec \"$@\""), "sh"];
+    trial.begin_with(1, words.map(str::to_owned).to_vec());
+    trial.run(1);
+    trial.follow(1, &[1]);
+    trial.wait("a lease", || trial.get(1, "/leader"));
+    trial
+}
+
+fn connect(trial: &Trial) -> TcpStream {
+    let stream =
+        TcpStream::connect(trial.url(1).trim_start_matches("http://")).expect("it listens");
+    stream.set_read_timeout(Some(LIMIT)).expect("a time-out");
+    stream
+}
+
+/// The first line of the answer to a check of a load balancer.
+fn check(trial: &Trial) -> String {
+    let mut stream = connect(trial);
+    stream.write_all(b"GET /leader HTTP/1.0\r\n\r\n").expect("it is taken");
+    let mut text = String::new();
+    stream.read_to_string(&mut text).expect("an answer");
+    text.lines().next().unwrap_or_default().to_owned()
+}
+
+/// Checks 25 times a second, for two seconds.
+fn check_often(trial: &Trial) {
+    for _ in 0..50 {
+        assert_eq!(check(trial), "HTTP/1.0 200 OK", "{}", trial.log(1));
+        sleep(Duration::from_millis(40));
+    }
+}
+
+fn count(trial: &Trial, words: &str) -> usize {
+    trial.log(1).lines().filter(|line| line.contains(words)).count()
+}
+
+#[test]
+fn a_client_at_its_limit_is_logged_once_and_the_leader_is_still_found() {
+    let trial = start_after(":");
+    let held: Vec<TcpStream> = (0..256).map(|_| connect(&trial)).collect();
+    check_often(&trial);
+    let words = "127.0.0.1 has 64 HTTP connections, its limit: the longest idle ones are closed";
+    assert_eq!(count(&trial, words), 1, "{}", trial.log(1));
+    drop(held);
+}
+
+#[test]
+fn without_free_file_descriptors_the_leader_is_still_found() {
+    let trial = start_after("ulimit -n 64");
+    assert_eq!(count(&trial, "this process may have 64 file descriptors"), 1, "{}", trial.log(1));
+    let held: Vec<TcpStream> = (0..60).map(|_| connect(&trial)).collect();
+    check_often(&trial);
+    let words = "cannot accept an HTTP connection: Too many open files";
+    assert_eq!(count(&trial, words), 1, "once a minute: {}", trial.log(1));
+    drop(held);
+}
+
+/// None of the connections is idle, so none can be closed for the next.
+#[test]
+fn without_free_file_descriptors_a_client_is_turned_away_and_not_kept_waiting() {
+    let trial = start_after("ulimit -n 64");
+    let request = b"POST /v1/permit HTTP/1.0\r\ncontent-length: 9\r\n\r\n{";
+    let held: Vec<TcpStream> = (0..60)
+        .map(|_| {
+            let mut stream = connect(&trial);
+            // Those that find no descriptor are closed at once.
+            let _ = stream.write_all(request);
+            stream
+        })
+        .collect();
+    for _ in 0..10 {
+        let mut stream = connect(&trial);
+        // Before the first of the others is given up.
+        stream.set_read_timeout(Some(Duration::from_secs(5))).expect("a time-out");
+        let read = stream.read(&mut [0]).map_err(|error| error.kind());
+        assert!(matches!(read, Ok(0) | Err(ErrorKind::ConnectionReset)), "{read:?}");
+    }
+    drop(held);
+    trial.wait("it answers again", || trial.get(1, "/leader"));
+}

@@ -1,0 +1,133 @@
+//! Disks that are full, that may not be written, and that fail: with real processes.
+//!
+//! A node whose disk is to be full or read-only sees its state folder through a mount of its own, in a mount namespace
+//! that ends with it. That needs root; a test that has to skip says so.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use crate::support::{Plan, Trial, complaint, new_folder, program, skip};
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
+
+/// Runs the words after it with the folder `$1` replaced by a small disk with the same contents, full to the last byte.
+/// What `dd` cannot write any more is the point.
+const FULL: &str = r#"set -e; copy=$(mktemp -d); cp -a "$1/." "$copy/"; mount -t tmpfs -o size=256k tmpfs "$1"
+    cp -a "$copy/." "$1/"; rm -r "$copy"; dd if=/dev/zero of="$1/fill" 2>&1 | grep -q "No space left"; shift; exec "$@""#;
+
+/// The same, with the folder `$1` read-only.
+const READ_ONLY: &str =
+    r#"set -e; mount --bind "$1" "$1"; mount -o remount,bind,ro "$1"; shift; exec "$@""#;
+
+/// Has a too large file be an error instead of the end.
+const LIMITED: &str = r#"trap "" XFSZ; exec "$@""#;
+
+/// What the command of a process begins with whose `folder` is mounted by `script`; nothing if this cannot be done here.
+fn mounted(script: &str, folder: &Path) -> Option<Vec<String>> {
+    let words = ["unshare", "--mount", "sh", "-c", script, "sh"];
+    let mut words: Vec<String> = words.map(str::to_owned).to_vec();
+    words.push(folder.to_str().expect("a plain path").to_owned());
+    let scratch = new_folder();
+    let mut trial = words[..words.len() - 1].to_vec();
+    trial.extend([scratch.to_str().expect("a plain path").to_owned(), "true".to_owned()]);
+    let tried = run(&trial);
+    let _ = std::fs::remove_dir_all(scratch);
+    if !tried.status.success() {
+        skip(&format!("a folder cannot be mounted here, root is needed: {}", complaint(&tried)));
+        return None;
+    }
+    Some(words)
+}
+
+fn run(words: &[String]) -> Output {
+    Command::new(&words[0]).args(&words[1..]).stdin(Stdio::null()).output().expect("it can be run")
+}
+
+#[test]
+fn a_full_disk_does_not_stop_a_node() {
+    let mut trial = Trial::found(&Plan::default());
+    let state = trial.folder_of(2).join("state");
+    let Some(prefix) = mounted(FULL, &state) else { return };
+    for member in trial.everybody() {
+        trial.run(member);
+    }
+    trial.follow(3, &[1, 2, 3]);
+    trial.stop(2);
+    trial.begin_with(2, prefix);
+    trial.run(2);
+    trial.follow(3, &[1, 2, 3]);
+    // It has to store its term and its vote, in place.
+    trial.kill(3);
+    trial.follow(2, &[1, 2]);
+}
+
+/// The first start creates the admin secret.
+#[test]
+fn a_node_that_cannot_create_its_admin_secret_does_not_join() {
+    let mut trial = Trial::found(&Plan::default());
+    let state = trial.folder_of(2).join("state");
+    let Some(mut prefix) = mounted(FULL, &state) else { return };
+    prefix.extend(["env", "DOYEN_HTTP_ADMIN=true"].map(str::to_owned));
+    trial.begin_with(2, prefix);
+    for member in trial.everybody() {
+        trial.run(member);
+    }
+    trial.agree(&[1, 3]);
+    assert_eq!(trial.wait_for_end(2), Some(1), "a supervisor starts it again:\n{}", trial.log(2));
+    assert!(trial.log(2).contains("No space left on device"), "{}", trial.log(2));
+    let seen = trial.status(1).expect("it answers").members[1].observed_address.clone();
+    assert_eq!(seen, None, "it has not been met");
+}
+
+#[test]
+fn nothing_is_founded_on_a_full_disk() {
+    let folder = new_folder();
+    let Some(mut words) = mounted(FULL, &folder) else { return };
+    // What is left on the disk goes with the mount, so the process lists it itself.
+    let script = r#""$1" init --cluster orders --member n1=127.0.0.1:7301 --out "$2/cluster"; echo $?; ls -A "$2""#;
+    words.extend(["sh", "-c", script, "sh", program()].map(str::to_owned));
+    words.push(folder.to_str().expect("a plain path").to_owned());
+    let output = run(&words);
+    let complaint = complaint(&output);
+    assert!(complaint.contains("No space left on device"), "{complaint}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "2\nfill\n");
+    let _ = std::fs::remove_dir_all(folder);
+}
+
+#[test]
+fn a_state_that_may_not_be_written_is_named() {
+    let mut trial = Trial::found(&Plan::default());
+    let state = trial.folder_of(1).join("state");
+    let Some(prefix) = mounted(READ_ONLY, &state) else { return };
+    trial.begin_with(1, prefix);
+    trial.run(1);
+    assert_eq!(trial.wait_for_end(1), Some(2));
+    let log = trial.log(1);
+    assert!(log.contains("Read-only file system"), "{log}");
+    assert!(log.contains(state.to_str().unwrap()), "{log}");
+}
+
+#[test]
+fn a_write_that_fails_ends_the_node_and_the_others_go_on() {
+    let mut trial = Trial::found(&Plan::default());
+    trial.begin_with(3, ["sh", "-c", LIMITED, "sh"].map(str::to_owned).to_vec());
+    for member in trial.everybody() {
+        trial.run(member);
+    }
+    trial.follow(3, &[1, 2, 3]);
+    // From now on it cannot write its second slot, which begins here.
+    let pid = i32::try_from(trial.pid(3)).ok().and_then(Pid::from_raw);
+    let limit = Rlimit { current: Some(4096), maximum: Some(4096) };
+    prlimit(pid, Resource::Fsize, limit).expect("its limit can be set");
+    // Every term is stored, in the one slot or in the other.
+    for (from, to) in [(3, 2), (2, 3)] {
+        let _ = trial.command(from, &["transfer", &format!("n{to}")]);
+        trial.wait("the office changes, or the node ends", || {
+            let moved = trial.status(1)?.leader.is_some_and(|id| id.0 as usize == to);
+            (moved || trial.status(3).is_none()).then_some(())
+        });
+    }
+    assert_eq!(trial.wait_for_end(3), Some(1));
+    let log = trial.log(3);
+    assert!(log.contains("File too large") && log.contains("must not forget"), "{log}");
+    trial.follow(2, &[1, 2]);
+}

@@ -1,0 +1,198 @@
+//! Every command line in README.md and docs/ is run; what cannot be is listed with the reason, and its flags are parsed.
+//!
+//! They run in one folder, in the order of the text, beside a cluster `orders` of three nodes: so `orders/n1` is a member, and
+//! `orders-n1` its copy "on its machine". A line that exits with 2 (wrong usage) is a documented path that fails.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use crate::support::{Plan, Trial, complaint, new_folder, program};
+
+/// Programs that documented lines begin with, and why they are not run here.
+const OTHERS: &[(&str, &str)] = &[
+    ("cargo", "builds; the tests that it names are run as such"),
+    ("cp", "copies a folder to where systemd expects it"),
+    ("curl", "tests/it/api.rs asks the same paths"),
+    ("echo", "shows the exit code of the line before"),
+    ("for", "starts nodes that run until they are stopped"),
+    ("mkdir", "tests/it/members.rs walks these steps"),
+    ("podman", "no container runtime"),
+    ("python3", "tests/it/lease_file.rs runs the readers of the lease file"),
+    ("scp", "no other machine"),
+    ("secret=$(cat", "a variable for curl"),
+    ("systemctl", "no systemd; tests/it/systemd.rs runs the commands of the units"),
+];
+
+/// Commands of doyen that are only parsed, and why.
+const PARSED: &[(&str, &str)] = &[
+    ("lab", "runs until it is stopped: tests/it/lab.rs"),
+    ("cluster", "runs until it is stopped: tests/it/trial.rs"),
+    ("run", "runs until it is stopped: tests/it/run.rs"),
+    ("rejoin", "needs a member that has lost its state: tests/it/members.rs"),
+    ("check --random", "takes minutes: doyen-check has tests of it"),
+];
+
+/// A line that a reader may type, and where it is.
+struct Line {
+    place: String,
+    text: String,
+}
+
+/// The lines of code blocks, and the commands of doyen that are mentioned in the text.
+fn documented() -> (Vec<Line>, Vec<Line>) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let docs = fs::read_dir(root.join("docs")).expect("docs/").flatten().map(|entry| entry.path());
+    let mut files: Vec<PathBuf> =
+        docs.filter(|path| path.extension() == Some("md".as_ref())).collect();
+    files.sort();
+    files.insert(0, root.join("README.md"));
+    let (mut lines, mut mentions) = (Vec::new(), Vec::new());
+    for file in files {
+        let text = fs::read_to_string(&file).expect("a text");
+        let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        // Text and code blocks take turns.
+        for (number, part) in text.split("```").enumerate() {
+            let place = |text: &str| Line { place: name.clone(), text: text.to_owned() };
+            if number % 2 == 0 {
+                let spans = part.split('`').skip(1).step_by(2);
+                let spans = spans.map(|span| span.split_whitespace().collect::<Vec<_>>().join(" "));
+                mentions
+                    .extend(spans.filter(|span| span.starts_with("doyen ")).map(|it| place(&it)));
+            } else {
+                lines.extend(typed(part).iter().map(|line| place(line)));
+            }
+        }
+    }
+    (lines, mentions)
+}
+
+/// What a reader types of a code block: what follows a prompt, or, where there is none, the lines that call doyen.
+fn typed(block: &str) -> Vec<String> {
+    let (language, code) = block.split_once('\n').unwrap_or_default();
+    if !["", "console", "sh"].contains(&language) {
+        return Vec::new();
+    }
+    let code = code.replace("\\\n", " ");
+    let has_prompts = code.lines().any(|line| line.trim_start().starts_with("$ "));
+    let lines = code.lines().filter_map(|line| {
+        let line = line.trim();
+        let prompted = line.strip_prefix("$ ").or(line.strip_prefix("# "));
+        prompted.or(Some(line).filter(|line| !has_prompts && line.starts_with("doyen ")))
+    });
+    let without_comment = |line: &str| line.split("  # ").next().unwrap_or_default().to_owned();
+    lines.map(without_comment).collect()
+}
+
+/// The words of a line, up to what a shell does with its result. No line needs more of a shell than double quotes.
+fn words(line: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    for (number, part) in line.split('"').enumerate() {
+        match number % 2 {
+            0 => words.extend(part.split_whitespace().map(str::to_owned)),
+            _ => words.push(part.to_owned()),
+        }
+    }
+    let end = words.iter().position(|word| ["&&", "|", ">", "&", ";"].contains(&word.as_str()));
+    words.truncate(end.unwrap_or(words.len()));
+    words.retain(|word| word != "…" && word != "...");
+    words
+}
+
+fn reason<'a>(list: &[(&str, &'a str)], line: &str) -> Option<&'a str> {
+    let is_it = |(words, _): &&(&str, &str)| {
+        line.strip_prefix(words).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+    };
+    list.iter().find(is_it).map(|(_, reason)| *reason)
+}
+
+/// A folder in which documented lines can be run.
+struct Desk {
+    trial: Trial,
+}
+
+impl Desk {
+    fn set_up() -> Self {
+        let trial = Trial::start(&Plan { cluster: "orders", ..Plan::default() });
+        trial.follow(3, &[1, 2, 3]);
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        for name in ["scenarios", "plans", "examples"] {
+            symlink(root.join(name), trial.folder.join(name)).expect("a link");
+        }
+        symlink("cluster", trial.folder.join("orders")).expect("a link");
+        for member in ["n1", "n2", "n3"] {
+            symlink(format!("orders/{member}"), trial.folder.join(format!("orders-{member}")))
+                .expect("a link");
+        }
+        let job = trial.folder.join("write");
+        fs::write(&job, "#!/bin/sh\n").expect("a job");
+        fs::set_permissions(&job, fs::Permissions::from_mode(0o755)).expect("it can be executed");
+        Self { trial }
+    }
+
+    /// Runs a documented line. Nodes serve HTTP elsewhere than their configuration says.
+    fn run(&self, line: &str) -> Output {
+        let local = line.replace("/srv/orders", ".");
+        let mut command = Command::new(program());
+        let words = words(&local);
+        command.args(&words[1..]).current_dir(&self.trial.folder).stdin(Stdio::null());
+        let config = words.iter().find(|word| word.ends_with("doyen.toml"));
+        let member = config.and_then(|path| (1..=3).find(|id| path.contains(&format!("n{id}/"))));
+        if let (Some(member), false) = (member, line.starts_with("doyen node")) {
+            command.env("DOYEN_HTTP", self.trial.url(member).trim_start_matches("http://"));
+        }
+        // Nothing that exists is overwritten.
+        let elsewhere = line.starts_with("doyen init").then(new_folder);
+        if let Some(folder) = &elsewhere {
+            command.current_dir(folder);
+        }
+        let output = command.output().expect("doyen can be run");
+        if let Some(folder) = elsewhere {
+            fs::remove_dir_all(folder).expect("it is there");
+        }
+        output
+    }
+}
+
+/// Whether the program knows the command and its flags. Values may be placeholders.
+fn flaw_of_flags(line: &Line) -> Option<String> {
+    let mut words = words(&line.text);
+    let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
+    if words.get(1).is_some_and(|command| command != "help") {
+        words.insert(end, "--help".to_owned());
+    }
+    let output = Command::new(program()).args(&words[1..]).output().expect("doyen can be run");
+    let said = complaint(&output);
+    let unknown = ["unexpected argument", "unrecognized subcommand", "command of its own"];
+    let is_unknown = unknown.iter().any(|it| said.contains(it));
+    is_unknown.then(|| format!("{}: `{}`: {said}", line.place, line.text))
+}
+
+/// Why a line of a code block fails, if it does.
+fn flaw(desk: &Desk, line: &Line) -> Option<String> {
+    let said = |why: String| Some(format!("{}: `{}`: {why}", line.place, line.text));
+    let Some(command) = line.text.strip_prefix("doyen ") else {
+        return match reason(OTHERS, &line.text) {
+            Some(_) => None,
+            None => said("say why it is not run".to_owned()),
+        };
+    };
+    let starts_node = command.starts_with("node ") && !command.contains("--check");
+    if starts_node || reason(PARSED, command).is_some() {
+        return flaw_of_flags(line);
+    }
+    let output = desk.run(&line.text);
+    let is_fine = output.status.code().is_some_and(|code| ![2, 3, 101].contains(&code));
+    if is_fine { None } else { said(complaint(&output)) }
+}
+
+#[test]
+fn every_documented_command_line_can_be_typed() {
+    let desk = Desk::set_up();
+    let (lines, mentions) = documented();
+    assert!(lines.len() > 40 && mentions.len() > 50, "{} and {}", lines.len(), mentions.len());
+    let flaws = lines.iter().filter_map(|line| flaw(&desk, line));
+    let flaws: Vec<String> = flaws.chain(mentions.iter().filter_map(flaw_of_flags)).collect();
+    assert!(flaws.is_empty(), "{}", flaws.join("\n"));
+}

@@ -1,0 +1,41 @@
+//! Tests of the program and of the library: real processes, real sockets, real disks and a real browser.
+//!
+//! One program, because every test program links the whole of doyen. `cargo test -p doyen --test it cluster::` runs a part.
+
+mod support;
+
+mod admin;
+mod api;
+mod attach;
+mod balancers;
+mod browser;
+mod cluster;
+mod compatibility;
+mod connections;
+mod disk;
+mod docs;
+mod embedded;
+mod examples;
+mod features;
+mod fence;
+mod fenced;
+mod guardian;
+mod hook_examples;
+mod hooks;
+mod hostile;
+mod init;
+mod interrupt;
+mod lab;
+mod lease_file;
+mod members;
+mod netns;
+mod packaging;
+mod permits;
+mod pipes;
+mod processes;
+mod reports;
+mod run;
+mod starts;
+mod systemd;
+mod traces;
+mod trial;

@@ -1,0 +1,212 @@
+//! What nodes report when something is wrong: a node that is cut off, a stopped one, a wrong key, a stranger.
+
+use std::fs;
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+use crate::support::wires::Wires;
+use crate::support::{Plan, Trial, complaint, doyen, program};
+use doyen::node::status::{MemberRole, Status};
+use rustix::process::Signal;
+
+/// `doyen status` or `doyen explain`, asked where the member is.
+fn ask(wires: &Wires, member: usize, command: &str) -> String {
+    let (_, http, prefix) = wires.place(member);
+    let mut inside = Command::new(&prefix[0]);
+    inside.args(&prefix[1..]).args([program(), command, "--node", &http]);
+    printed(&inside.output().expect("doyen can be run"))
+}
+
+fn printed(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn roles(status: &Status) -> Vec<MemberRole> {
+    status.members.iter().map(|member| member.role).collect()
+}
+
+#[test]
+fn a_node_that_is_cut_off_says_who_led_and_who_still_reaches_it() {
+    let Some(wires) = Wires::lay(3) else { return };
+    let trial = wires.start(&Plan { preemption: "never", ..Plan::default() });
+    let leader = trial.agree(&[1, 2, 3]);
+    let (cut, other) = if leader == 3 { (2, 1) } else { (3, 3 - leader) };
+    // Only the link between the leader and one follower: the other follower reaches both.
+    wires.separate(&[leader], &[cut]);
+    let status = trial
+        .wait("it knows no leader", || trial.status(cut).filter(|status| status.leader.is_none()));
+    let last = status.last_leader.expect("a last leader");
+    assert_eq!((last.member.0 as usize, last.term), (leader, status.term));
+    let text = ask(&wires, cut, "status");
+    let start = format!("n{leader} led in term {} when last heard, ", last.term);
+    let end = format!(" ago; n{other} still reaches it; this node does not reach n{leader}");
+    let line = text.lines().find(|line| line.starts_with(&start)).expect(&text);
+    assert!(line.ends_with(&end) && !text.contains("first in line"), "{text}");
+    assert!(ask(&wires, cut, "explain").contains(&end));
+    let roles = roles(&status);
+    assert_eq!((roles[leader - 1], roles[cut - 1]), (MemberRole::Unknown, MemberRole::Candidate));
+    let back = trial.status(other).expect("a status");
+    assert_eq!(back.leader.map(|leader| leader.0 as usize), Some(leader), "the leader leads on");
+
+    // The leader led all the time: the other one only regains contact.
+    wires.heal();
+    trial.follow(leader, &[1, 2, 3]);
+    trial.wait("the log says so", || {
+        let log = trial.log(cut);
+        assert!(!log.contains("resumed leadership"), "{log}");
+        log.contains(&format!("regained contact with leader n{leader}")).then_some(())
+    });
+}
+
+/// Three probes take longer than a lease, and until then all members seemed to be reachable.
+#[test]
+fn a_leader_that_lost_its_majority_does_not_show_it_as_reachable() {
+    let Some(wires) = Wires::lay(3) else { return };
+    let trial = wires.start(&Plan::default());
+    trial.follow(3, &[1, 2, 3]);
+    wires.separate(&[3], &[1, 2]);
+    let status =
+        trial.wait("n3 has no lease", || trial.status(3).filter(|status| status.leader.is_none()));
+    let reachable: Vec<bool> = status.members.iter().map(|member| member.reachable).collect();
+    assert_eq!(reachable, [false, false, true]);
+    assert_eq!(roles(&status)[..2], [MemberRole::Unknown; 2], "n3 may be the one that is cut off");
+    let text = ask(&wires, 3, "status");
+    assert!(text.contains("n3, this node, led in term "), "{text}");
+    assert!(text.contains("n3 reaches only itself; 2 of 3 members are needed"), "{text}");
+}
+
+#[test]
+fn a_stopped_node_is_reported_within_seconds() {
+    let trial = Trial::start(&Plan::default());
+    trial.follow(3, &[1, 2, 3]);
+    trial.signal(1, Signal::STOP);
+    let begun = Instant::now();
+    let output = trial.command(1, &["status"]);
+    let took = begun.elapsed();
+    trial.signal(1, Signal::CONT);
+    assert_eq!(output.status.code(), Some(3), "{}", complaint(&output));
+    assert!(complaint(&output).contains("its process is stopped or overloaded"));
+    assert!(took < Duration::from_secs(8), "{took:?}");
+}
+
+#[test]
+fn every_member_has_a_role() {
+    let mut trial = Trial::found(&Plan { members: 5, ..Plan::default() });
+    for member in trial.everybody() {
+        let file = trial.folder_of(member).join("doyen.toml");
+        let text = fs::read_to_string(&file).expect("a configuration");
+        fs::write(&file, text.replace("priority = 1\n", "witness = true\n"))
+            .expect("it can be written");
+        trial.run(member);
+    }
+    trial.follow(5, &[1, 2, 3, 4, 5]);
+    assert!(trial.command(4, &["drain"]).status.success());
+    trial.kill(3);
+    let expected = [
+        MemberRole::Witness,
+        MemberRole::Follower,
+        MemberRole::Down,
+        MemberRole::Drained,
+        MemberRole::Leader,
+    ];
+    for member in [1, 2, 4, 5] {
+        trial.wait(&format!("n{member} knows all roles"), || {
+            (roles(&trial.status(member)?) == expected).then_some(())
+        });
+    }
+    let text = printed(&trial.command(2, &["status"]));
+    let shown: Vec<&str> = text.lines().filter_map(|line| line.split_whitespace().nth(2)).collect();
+    for role in ["witness", "follower", "down", "drained", "leader"] {
+        assert!(shown.contains(&role), "{role}: {text}");
+    }
+}
+
+#[test]
+fn a_member_with_another_key_is_not_shown_as_down() {
+    let mut trial = Trial::found(&Plan::default());
+    let made = doyen(&["keygen"]);
+    fs::write(trial.folder_of(1).join("key"), made.stdout).expect("it can be written");
+    for member in trial.everybody() {
+        trial.run(member);
+    }
+    trial.follow(3, &[2, 3]);
+    let status = trial.wait("n3 rejects n1", || {
+        trial.status(3).filter(|status| status.members[0].rejected.is_some())
+    });
+    assert_eq!(status.members[0].rejected.as_deref(), Some("key"));
+    assert_eq!(status.members[0].role, MemberRole::Unknown);
+    let text = printed(&trial.command(3, &["status"]));
+    assert!(text.contains("n1 does not use a key of this node: compare the key files"), "{text}");
+    assert!(text.contains("rejected: key"), "{text}");
+}
+
+/// A fourth node with a list of its own: the others log it, and it learns that their lists differ.
+#[test]
+fn a_stranger_is_logged_and_told() {
+    let mut trial = Trial::found(&Plan { members: 4, ..Plan::default() });
+    for member in [1, 2, 3] {
+        let file = trial.folder_of(member).join("doyen.toml");
+        let text = fs::read_to_string(&file).expect("a configuration");
+        let (before, _) = text.rsplit_once("[[member]]").expect("a list of members");
+        fs::write(&file, before).expect("it can be written");
+        // The state was made for four members.
+        trial.run(member);
+    }
+    trial.follow(3, &[1, 2, 3]);
+    trial.run(4);
+    let told = trial.wait("n4 learns that the lists differ", || {
+        trial.status(4).filter(|it| it.members[..3].iter().all(|member| member.config_mismatch))
+    });
+    assert_eq!(told.members[0].rejected.as_deref(), Some("configuration"));
+    for member in [1, 2, 3] {
+        let line = "the sender has id 4, and no member of the 3 on this node's list has";
+        trial.wait(&format!("n{member} logs the stranger"), || {
+            trial.log(member).contains(line).then_some(())
+        });
+        assert_eq!(trial.log(member).matches(line).count(), 1, "once a minute");
+    }
+}
+
+#[test]
+fn the_history_survives_a_restart() {
+    let mut trial = Trial::start(&Plan::default());
+    trial.follow(3, &[1, 2, 3]);
+    trial.stop(3);
+    trial.follow(2, &[1, 2]);
+    trial.run(3);
+    trial.follow(3, &[1, 2, 3]);
+    let history = trial.history(3);
+    let numbers: Vec<u64> = history.iter().map(|entry| entry.number).collect();
+    assert!(numbers.windows(2).all(|pair| pair[1] == pair[0] + 1), "{numbers:?}");
+    let before: Vec<_> = history.iter().filter(|entry| entry.incarnation.0 == 1).collect();
+    let last = before.last().expect("what it recorded before the restart");
+    assert!(last.text.contains("transferred leadership to n2 (resigned)"), "{last:?}");
+    assert!(last.text.ends_with("; this node is shutting down"), "{last:?}");
+    assert!(history.iter().any(|entry| entry.incarnation.0 == 2), "{history:?}");
+    let told = printed(&trial.command(3, &["history"]));
+    assert!(told.contains("this node is shutting down"), "{told}");
+}
+
+#[test]
+fn a_history_that_cannot_be_read_is_moved_aside() {
+    let mut trial = Trial::found(&Plan::default());
+    let broken = [r#"{"version":1,"entr"#, r#"{"version":99,"entries":[]}"#, "\u{0}"];
+    for (member, text) in trial.everybody().into_iter().zip(broken) {
+        fs::write(trial.folder_of(member).join("state/history"), text).expect("it can be written");
+        trial.run(member);
+    }
+    trial.follow(3, &[1, 2, 3]);
+    for (member, text) in trial.everybody().into_iter().zip(broken) {
+        let state = trial.folder_of(member).join("state");
+        assert_eq!(
+            fs::read_to_string(state.join("history.unreadable")).ok().as_deref(),
+            Some(text)
+        );
+        trial.wait(&format!("n{member} writes a new one"), || {
+            let text = fs::read_to_string(state.join("history")).ok()?;
+            text.starts_with(r#"{"version":1,"entries":[{"number":1,"#).then_some(())
+        });
+        assert!(trial.log(member).contains("history.unreadable"), "{}", trial.log(member));
+        assert_eq!(trial.history(member)[0].number, 1);
+    }
+}

@@ -1,0 +1,189 @@
+//! What real nodes record, and what `doyen replay` makes of it when something is missing.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::support::leases::{Held, downtimes, overlaps, read};
+use crate::support::{Plan, Trial, complaint, doyen};
+use doyen_core::change::LeaderChange;
+use doyen_core::members::NodeId;
+use rustix::process::Signal;
+
+/// Three members that have recorded an election and a hand-over.
+fn recorded() -> (Trial, Vec<PathBuf>) {
+    let mut trial = Trial::found(&Plan { members: 3, ..Plan::default() });
+    let files: Vec<PathBuf> =
+        (1..=3).map(|member| trial.folder.join(format!("n{member}.trace"))).collect();
+    for (member, file) in (1..).zip(&files) {
+        trial.run_with(member, &["--trace", file.to_str().unwrap()]);
+    }
+    trial.follow(3, &[1, 2, 3]);
+    trial.stop(3);
+    trial.follow(2, &[1, 2]);
+    trial.stop(2);
+    trial.stop(1);
+    (trial, files)
+}
+
+fn replay(files: &[&Path]) -> (Option<i32>, String, String) {
+    let mut words = vec!["replay"];
+    words.extend(files.iter().map(|file| file.to_str().unwrap()));
+    let output = doyen(&words);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    (output.status.code(), said, complaint(&output))
+}
+
+/// The file without the line of this number, written beside it.
+fn without_line(file: &Path, line: usize, change: impl Fn(&str) -> String) -> PathBuf {
+    let text = fs::read_to_string(file).unwrap();
+    let lines = text.lines().enumerate().filter(|(place, _)| place + 1 != line);
+    let text: String = lines.map(|(_, line)| change(line) + "\n").collect();
+    let cut = file.with_extension("cut");
+    fs::write(&cut, text).unwrap();
+    cut
+}
+
+/// A line as it was written before lines had numbers.
+fn without_number(line: &str) -> String {
+    match line.strip_prefix("{\"line\":") {
+        Some(rest) => format!("{{{}", rest.split_once(',').unwrap().1),
+        None => line.to_owned(),
+    }
+}
+
+#[test]
+fn a_replay_says_what_it_covered_and_stops_where_something_is_missing() {
+    let (_trial, files) = recorded();
+    let all: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
+    let (code, said, error) = replay(&all);
+    assert_eq!(code, Some(0), "{said}{error}");
+    let totals = said.lines().rev().nth(1).unwrap();
+    assert!(totals.starts_with("3 traces of 3 members: "), "{said}");
+    assert!(
+        totals.contains(" effects compared, ") && totals.contains("the leader changed"),
+        "{said}"
+    );
+
+    let file = files[0].as_path();
+    let text = fs::read_to_string(file).unwrap();
+    let (middle, lines) = (text.lines().count() / 2, text.lines().count());
+    assert!(lines > 6, "there is a middle:\n{text}");
+    let cut = without_line(file, middle, str::to_owned);
+    let (code, said, error) = replay(&[&cut]);
+    assert_eq!(code, Some(2), "{said}{error}");
+    let next = middle + 1;
+    let expected = format!(
+        "doyen: {}: line {middle}: was written as line {next}, so a line is missing before it; copy the whole file again\n",
+        cut.display()
+    );
+    assert_eq!(error, expected);
+
+    // In a trace without numbers the difference shows where the member does something else than it did: whoever has not
+    // heard of a leader announces it later.
+    let is_telling = |line: &str| line.contains("received") && line.contains("Announce(");
+    let telling = text.lines().position(is_telling);
+    let cut = without_line(file, telling.unwrap() + 1, without_number);
+    let (code, said, error) = replay(&[&cut]);
+    assert_eq!(code, Some(1), "{said}{error}");
+    assert!(said.lines().count() < 80, "{said}");
+    let place = format!("{}: line ", cut.display());
+    let finding =
+        said.lines().find(|line| line.starts_with(&place)).unwrap_or_else(|| panic!("{said}"));
+    assert!(finding.contains("a line above is missing or was altered"), "{finding}");
+    assert!(
+        said.contains("stopped there; ") && said.ends_with("VIOLATED: 1 problem, see above\n"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_trace_that_is_given_twice_is_refused() {
+    let (_trial, files) = recorded();
+    let file = files[0].as_path();
+    let (code, _, error) = replay(&[file, &files[1], file]);
+    assert_eq!(code, Some(2));
+    assert_eq!(error, format!("doyen: {} is given twice; give each trace once\n", file.display()));
+    let copy = file.with_extension("copy");
+    fs::copy(file, &copy).unwrap();
+    let (code, _, error) = replay(&[file, &copy]);
+    assert_eq!(code, Some(2));
+    assert!(error.contains("are both of member 1, start 1; give one of them"), "{error}");
+}
+
+/// A lease of 0.88 s rests on vote leases of 5 s: so the clocks are trusted with nothing, and followers wait far longer
+/// than a leader's lease lasts.
+const PATIENT: &str = "profile = \"lan\"\nheartbeat = \"250ms\"\nvote_lease = \"5s\"\ndrift = 0.7";
+
+/// Longer than a lease, and far shorter than a vote lease.
+const STOPPED: Duration = Duration::from_millis(1800);
+
+#[test]
+fn a_lease_that_lapses_and_comes_back_is_told_as_a_gap_in_its_term() {
+    let mut trial = Trial::found(&Plan::default());
+    let trace = trial.folder.join("n3.trace");
+    for member in trial.everybody() {
+        let file = trial.folder_of(member).join("doyen.toml");
+        let text = fs::read_to_string(&file).unwrap();
+        assert!(text.contains("profile = \"lan\""), "{text}");
+        fs::write(file, text.replace("profile = \"lan\"", PATIENT)).unwrap();
+    }
+    trial.run_with(3, &["--trace", trace.to_str().unwrap()]);
+    trial.run(2);
+    trial.run(1);
+    trial.follow(3, &[1, 2, 3]);
+    let term = trial.status(3).unwrap().term;
+
+    trial.signal(3, Signal::STOP);
+    std::thread::sleep(STOPPED);
+    trial.signal(3, Signal::CONT);
+    let resumed = LeaderChange::LeaseResumed { leader: NodeId(3), term };
+    let history = trial.wait("n3 leads on after the gap", || {
+        let history = trial.history(3);
+        history.iter().any(|entry| entry.change == resumed).then_some(history)
+    });
+    trial.follow(3, &[1, 2, 3]);
+    for member in trial.everybody() {
+        assert_eq!(trial.status(member).unwrap().term, term, "n{member}");
+    }
+    let [.., took, lapsed, last] = &history[..] else { panic!("{history:?}") };
+    assert!(
+        matches!(took.change, LeaderChange::BecameLeader { term: first, .. } if first == term),
+        "{took:?}"
+    );
+    assert_eq!((lapsed.change, last.change), (LeaderChange::LeaseLapsed { term }, resumed));
+    assert!(lapsed.text.ends_with(" s ago, and this process did not run meanwhile"), "{lapsed:?}");
+    let downtime = Duration::from_micros(last.downtime_us.expect("a downtime"));
+    assert!(downtime > Duration::from_millis(500), "from the end of the lease: {downtime:?}");
+    let told = doyen(&["history", "--node", trial.url(3)]);
+    let told = String::from_utf8_lossy(&told.stdout).into_owned();
+    let told = told.lines().last().unwrap();
+    assert!(told.contains("after a gap") && told.ends_with(" ms"), "{told}");
+
+    trial.stop(3);
+    let leases = read(&fs::read_to_string(&trace).unwrap());
+    let [first, second] = leases[..] else { panic!("{leases:?}") };
+    assert!(first.is_first && !second.is_first, "{leases:?}");
+    let gap = Duration::from_nanos(second.from - first.until);
+    assert!(gap > Duration::from_millis(500), "no lease while it was stopped: {gap:?}");
+}
+
+#[test]
+fn leases_are_read_from_a_trace_with_their_gaps() {
+    let trace = "{\"doyen\":\"node-trace\"}\n\
+        {\"at\":10,\"event\":\"received\",\"did\":[\"Inform(Changed(BecameLeader { term: Term(1) }))\"]}\n\
+        {\"at\":11,\"event\":\"leased\",\"member\":2,\"until\":20}\n\
+        {\"at\":15,\"event\":\"leased\",\"member\":2,\"until\":25}\n\
+        {\"at\":26,\"event\":\"leased\",\"member\":2,\"until\":null}\n\
+        {\"at\":28,\"event\":\"leased\",\"member\":2,\"until\":40}\n\
+        {\"at\":33,\"event\":\"leased\",\"member\":2,\"until\":null}\n\
+        {\"at\":34,\"ev";
+    let held = |member, from, until, is_first| Held { member, from, until, is_first };
+    let leases = read(trace);
+    assert_eq!(leases, [held(2, 11, 25, true), held(2, 28, 33, false)]);
+    assert_eq!(downtimes(&leases, 0..50), [0..11, 25..28, 33..50]);
+    assert_eq!(downtimes(&leases, 12..45), [25..28, 33..45]);
+    let other = held(3, 32, 60, true);
+    assert_eq!(overlaps(&[other, leases[0], leases[1]]), [(leases[1], other)]);
+    assert_eq!(downtimes(&[other, leases[1]], 30..50), []);
+}
