@@ -9,6 +9,7 @@ import { Cluster } from "./engine/cluster.js";
 import { HttpTransport, Simulation, WasmTransport } from "./engine/simulation.js";
 import { listen } from "./part/commands.js";
 import { showHelp } from "./part/help.js";
+import { closePopover } from "./part/popover.js";
 import { copyLink } from "./part/share.js";
 import { parse, print } from "./url.js";
 
@@ -44,28 +45,63 @@ export class App {
     /** How many entries of the history before this one are the lab's own. @type {number} */
     this.depth = history.state?.depth ?? 0;
     history.replaceState({ depth: this.depth }, "");
+    /** The address that is being shown, as the bar has it. */
+    this.address = "";
+    /** How often a person has gone somewhere. An answer that was asked for before the last time comes too late. */
+    this.moves = 0;
+    /** An undo that the browser has not done yet. @type {{ to: number, moves: number } | null} */
+    this.undoing = null;
     /** What the visible view has loaded; tests read it through `window.lab`. @type {Record<string, any>} */
     this.shown = {};
   }
 
-  /** Goes to another address. Scrubbing replaces the entry of the history, everything else adds one. @param {Query} query @param {{ replace?: boolean }} [how] */
+  /**
+   * Goes to another address. `replace` is for what follows the screen, such as scrubbing: it adds no entry to the history, and
+   * never leads away from where a person has gone in the meantime. @param {Query} query @param {{ replace?: boolean }} [how]
+   */
   navigate(query, { replace = false } = {}) {
     const address = print(query);
-    if (address === print(this.query)) return;
-    if (replace) history.replaceState({ depth: this.depth }, "", address);
-    else history.pushState({ depth: ++this.depth }, "", address);
+    // The view that asks has been left, and the next one is still being loaded.
+    if (!this.view || address === print(this.query)) return;
+    if (replace) {
+      if (query.view !== this.query.view || location.hash !== this.address) return;
+      history.replaceState({ depth: this.depth }, "", address);
+    } else {
+      this.moves++;
+      history.pushState({ depth: ++this.depth }, "", address);
+    }
     this.route();
+  }
+
+  /** Goes where an answer leads, unless a person has gone elsewhere before it came. @param {Promise<Query>} answer */
+  async follow(answer) {
+    const { moves } = this;
+    try {
+      const query = await answer;
+      if (this.moves === moves) this.navigate(query);
+    } catch (problem) {
+      if (this.moves === moves) this.toast(/** @type {Error} */ (problem).message);
+    }
   }
 
   /** Back is undo, and never leaves the lab. */
   back() {
-    if (this.depth > 0) history.back();
-    else this.toast("Nothing to undo: this is where you began.");
+    if (this.depth === 0) return this.toast("Nothing to undo: this is where you began.");
+    this.undoing = { to: this.depth - 1, moves: this.moves };
+    history.back();
   }
 
   /** The browser has gone to an entry of its history; a link that was clicked has made a new one. */
   moved() {
     const { depth } = history.state ?? {};
+    const { undoing } = this;
+    if (depth !== undefined) this.undoing = null;
+    // An undo takes the browser a moment. A person who has gone elsewhere within it is there, one step on from what was undone.
+    if (undoing && undoing.to === depth && undoing.moves !== this.moves) {
+      this.depth = depth + 1;
+      return history.pushState({ depth: this.depth }, "", this.address);
+    }
+    this.moves++;
     this.depth = depth ?? this.depth + 1;
     if (depth === undefined) history.replaceState({ depth: this.depth }, "");
     this.route();
@@ -73,32 +109,51 @@ export class App {
 
   /** Shows what the address says. */
   async route() {
-    const query = parse(location.hash);
+    this.address = location.hash;
+    const query = parse(this.address);
     if (!query.view) query.view = /** @type {any} */ (this.views[0].name);
     this.query = query;
     if (this.view && this.mounted === query.view) return this.view.update(query);
+    this.leave();
     const found = this.views.find(({ name }) => name === query.view) ?? this.views[0];
-    const module = await found.load();
+    const module = await found.load().catch(() => null);
     // While it was loading, the address may have led elsewhere, or another call may have come first.
     if (this.query.view !== query.view) return;
+    if (!module) return this.miss();
     if (this.mounted !== query.view) this.mount(found, query.view, module);
     this.view?.update(this.query);
   }
 
+  /** Ends the view on screen at once: from here on it changes nothing. What it has drawn stays until the next one is there. */
+  leave() {
+    this.view?.leave?.();
+    this.view = null;
+    this.mounted = "";
+    this.simulation.leave();
+    closePopover();
+    main().inert = true;
+  }
+
+  /** The next view cannot be loaded. */
+  miss() {
+    const text = this.host === "static" ? "This view could not be loaded: the server does not answer." : "The lab has stopped. Start it again with `doyen lab`.";
+    main().replaceChildren(h("p", { class: "problem", role: "alert" }, text));
+    main().inert = false;
+  }
+
   /** @param {{ name: string, title: string }} found @param {string} view as the address calls it @param {{ mount(root: HTMLElement, app: App): View }} module */
   mount({ name, title }, view, module) {
-    this.view?.leave?.();
-    this.simulation.leave();
     this.shown = {};
     // What was done in the last view cannot be taken back from here.
     /** @type {HTMLElement} */ (document.getElementById("toast")).hidden = true;
     this.drawTabs(name);
     document.title = `${title} · doyen lab`;
-    const main = /** @type {HTMLElement} */ (document.getElementById("main"));
-    main.className = `view-${name}`;
-    main.replaceChildren();
+    const root = main();
+    root.className = `view-${name}`;
+    root.inert = false;
+    root.replaceChildren();
     this.mounted = view;
-    this.view = module.mount(main, this);
+    this.view = module.mount(root, this);
   }
 
   /** @param {string} current */
@@ -154,6 +209,9 @@ export class App {
     ];
   }
 }
+
+/** Where the view is. */
+const main = () => /** @type {HTMLElement} */ (document.getElementById("main"));
 
 /** Whether things should not move. */
 export function isStill() {

@@ -25,32 +25,50 @@ export function keyName(event) {
 
 /** Runs commands by their keys. @param {import("../main.js").App} app */
 export function listen(app) {
+  const reached = followTab();
   addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
-    if (isTyping(event.target) || document.querySelector("dialog[open]")) return;
+    if (isTyping(event) || document.querySelector("dialog[open]")) return;
     const name = keyName(event);
     if (name === "/") {
       event.preventDefault();
       return showPalette(app);
     }
-    // A focused button is pressed by Space and Enter, whatever else these keys do.
-    if ((name === "Space" || name === "Enter") && isControl(event.target)) return;
+    const control = controlOf(event.target);
+    // Enter presses the control that has the focus. So does Space, if a person went there by Tab; a click, or the page itself,
+    // may have left the focus anywhere, and then Space plays.
+    if (control && (name === "Enter" || (name === "Space" && (reached() === control || control.closest(CHOICES))))) return;
     const command = app.commands().find((one) => one.key === name && !one.off);
     if (!command || localStorage.getItem("doyen-keys") === "off") return;
     event.preventDefault();
+    // Some browsers press a button when Space is released, whatever was done when it went down.
+    if (name === "Space") control?.blur();
     command.run();
   });
 }
 
-/** @param {EventTarget | null} target */
-function isTyping(target) {
-  return target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName));
+/** Where things are chosen by keys, however one came there. */
+const CHOICES = "[role=menu], [role=listbox], [role=dialog]";
+
+/** Follows the focus: gives the control that a person has reached by Tab, and has not left since. */
+function followTab() {
+  let [tab, reached] = [false, /** @type {EventTarget | null} */ (null)];
+  addEventListener("keydown", ({ key }) => (tab = key === "Tab"), true);
+  addEventListener("keyup", () => (tab = false), true);
+  addEventListener("pointerdown", () => (reached = null), true);
+  addEventListener("focusin", ({ target }) => (reached = tab ? target : null));
+  return () => reached;
 }
 
-/** @param {EventTarget | null} target */
-function isControl(target) {
-  return target instanceof Element && target.closest("button, a, summary, [role=button], [role=option]") !== null;
+/** Whether a key goes to the field that has the focus. A slider takes only the keys that move it. @param {KeyboardEvent} event */
+function isTyping({ target, key }) {
+  if (!(target instanceof HTMLElement)) return false;
+  if (target instanceof HTMLInputElement && target.type === "range") return /^(Arrow|Page|Home|End)/.test(key);
+  return target.isContentEditable || /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName);
 }
+
+/** @param {EventTarget | null} target @returns {HTMLElement | null} */
+const controlOf = (target) => (target instanceof Element ? target.closest("button, a, summary, [role=button], [role=option]") : null);
 
 /** Every command by its words, for whoever does not remember the keys. @param {import("../main.js").App} app */
 export function showPalette(app) {

@@ -3,7 +3,7 @@
 import { edited } from "../model/address.js";
 import { MOST, amend, branched, compareWith, flagWords } from "../model/branch.js";
 import { list } from "../model/words.js";
-import { print, withOwn } from "../url.js";
+import { print, source, withOwn } from "../url.js";
 import { Look } from "./look.js";
 import { closePopover } from "./popover.js";
 import { isTooLong, pack } from "./share.js";
@@ -19,11 +19,17 @@ export class Hand extends Look {
   }
 
   /** Goes to another scenario; one that does not fit into an address is packed. @param {Query} query */
-  async go(query) {
+  go(query) {
+    const { app } = this.view;
+    if (isTooLong(print(query))) app.follow(this.packed(query));
+    else app.navigate(query);
+  }
+
+  /** @param {Query} query @returns {Promise<Query>} */
+  async packed(query) {
     const { app, toml } = this.view;
-    if (!isTooLong(print(query))) return app.navigate(query);
-    const explained = await app.simulation.explain({ gallery: toml === null ? query.path || null : null, toml, flags: query.flags });
-    app.navigate({ ...withOwn(query, { z: await pack(explained.toml), vs: null }), path: "", flags: [] });
+    const explained = await app.simulation.explain(source(query, toml));
+    return { ...withOwn(query, { z: await pack(explained.toml), vs: null }), path: "", flags: [] };
   }
 
   /** While a question is open, a member that is selected is the guess. @param {string | null} selection */

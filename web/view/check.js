@@ -41,6 +41,9 @@ class Check {
     this.properties = [];
     /** @type {AbortController | null} */
     this.asking = null;
+    /** Whether the question on screen is that of the address, and whether to ask it as soon as it is. */
+    this.ready = false;
+    this.wanted = false;
     this.echo = false;
     const look = (this.look = new Look(this));
     this.follower = new Follower(() => this.write());
@@ -85,6 +88,7 @@ class Check {
   /** The question in words; the answer is computed when it is asked for. @param {string} key */
   async load(key) {
     this.forget();
+    this.ready = this.wanted = false;
     const { query, app } = this;
     try {
       const toml = query.own.z ? await unpack(query.own.z) : null;
@@ -94,9 +98,10 @@ class Check {
       Object.assign(this, { explained, properties: catalogue.properties ?? [] });
       const words = questionWords(explained.sentence, this.asked.budget, this.asked.property, this.properties);
       this.heading.load({ explained: { ...explained, title: `Check: ${explained.title}`, sentence: words }, changes: [], notices: [], about: notesOf(catalogue, explained.sentence) });
+      this.ready = true;
       this.explain();
       // A link to a step of a counterexample needs the counterexample.
-      if (query.own.h) this.ask();
+      if (query.own.h || this.wanted) this.ask();
     } catch (problem) {
       if (this.key === key) this.refuse(/** @type {any} */ (problem));
     }
@@ -133,7 +138,8 @@ class Check {
   }
 
   async ask() {
-    if (this.asking) return;
+    this.wanted = !this.ready;
+    if (this.asking || !this.ready) return;
     const asking = (this.asking = new AbortController());
     const began = performance.now();
     const request = { source: this.source, ...this.asked, max_states: MOST_STATES };
@@ -229,9 +235,10 @@ class Check {
     this.app.navigate(withOwn(fresh, { budget: printBudget(budget) || "none" }));
   }
 
-  async openInSimulate() {
+  openInSimulate() {
     const { gallery, toml, flags = [] } = this.answer.source;
-    this.app.navigate({ view: "sim", path: gallery ?? "", flags, own: toml ? { z: await pack(toml) } : {} });
+    const address = async () => ({ view: /** @type {const} */ ("sim"), path: gallery ?? "", flags, own: toml ? { z: await pack(toml) } : {} });
+    this.app.follow(address());
   }
 
   async export() {

@@ -4,6 +4,7 @@ import { button, h, set } from "../dom.js";
 import { Pictures, drawCard } from "../part/card.js";
 import { forget, store, yours } from "../part/yours.js";
 import { told } from "../model/branch.js";
+import { headOf } from "../model/question.js";
 import { stopAddress } from "../model/tour.js";
 import { count } from "../model/words.js";
 import { parse, print, withOwn } from "../url.js";
@@ -89,7 +90,7 @@ class Gallery {
       h("p", { class: "small soft" }, ABOUT[name] ?? ""),
       [...parts].map(([source, some]) => h("div", { class: "gallery-part" },
         source ? h("h3", {}, SOURCES[source] ?? source) : null,
-        h("ul", { class: "tiles" }, some.map((card) => h("li", { "data-words": `${card.title} ${card.about} ${card.address} ${card.chips.map((/** @type {any} */ chip) => chip.text).join(" ")}`.toLowerCase() },
+        h("ul", { class: "tiles" }, some.map((card) => h("li", { "data-words": `${card.title} ${card.about} ${card.address} ${card.chips.map((/** @type {any} */ chip) => `${chip.text} ${chip.title ?? ""}`).join(" ")}`.toLowerCase() },
           drawCard(card), name === "yours" ? button("✕", () => this.forget(card.address), { class: "tiny plain tile-forget", "aria-label": `Forget ${card.title}` }) : null))))));
   }
 
@@ -211,14 +212,17 @@ function stopOfTour(stop, number, names) {
   return { address: print(stopAddress(stop, number)), about: question?.text ?? about, number, chips };
 }
 
-/** What goes wrong: "breaks A1, A3". @param {string[]} tags @param {Map<string, string>} properties */
+/** What it looks like when a property is broken. @type {Record<string, string>} */
+const BROKEN = { A1: "members disagree", A3: "never comes to rest" };
+
+/** What goes wrong, in words; the pointer and the search find the property by its name too. @param {string[]} tags @param {Map<string, string>} properties */
 function broken(tags, properties) {
-  const ids = tags.filter((tag) => tag.startsWith("breaks ")).map((tag) => tag.slice(7));
-  const others = tags.filter((tag) => !tag.startsWith("breaks "));
-  return [
-    ...(ids.length ? [{ text: `breaks ${ids.join(", ")}`, tone: "fault", title: ids.map((id) => `${id}, ${properties.get(id) ?? ""}`).join("\n") }] : []),
-    ...others.map((text) => ({ text, tone: "fault" })),
-  ];
+  return tags.map((tag) => {
+    const id = tag.replace(/^breaks /, "");
+    if (id === tag) return { text: tag, tone: "fault" };
+    const property = properties.get(id) ?? id;
+    return { text: BROKEN[id] ?? `breaks ${headOf(property)}`, tone: "fault", title: `Breaks ${id}, ${property}` };
+  });
 }
 
 /** Under the heading of its source a title need not name it. @param {any} scenario */

@@ -292,11 +292,12 @@ export class Simulate {
   }
 
   /** A scenario file is dropped onto the page. @param {DragEvent} event */
-  async dropped(event) {
+  dropped(event) {
     const file = event.dataTransfer?.files[0];
     if (!file) return;
     event.preventDefault();
     if (!file.name.endsWith(".toml")) return this.app.toast(`${file.name} is not a scenario. Drop a .toml file.`);
-    this.app.navigate({ view: "sim", path: "", flags: [], own: { z: await pack(await file.text()) } });
+    const address = async () => ({ view: /** @type {const} */ ("sim"), path: "", flags: [], own: { z: await pack(await file.text()) } });
+    this.app.follow(address());
   }
 }

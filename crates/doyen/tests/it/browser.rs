@@ -2,6 +2,7 @@
 //!
 //! Tests read what the page shows from `window.lab` and not from pixels, and wait for conditions, never for times.
 
+mod address;
 mod chromium;
 mod lab;
 mod live;

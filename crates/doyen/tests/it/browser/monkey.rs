@@ -1,6 +1,6 @@
 //! Random clicks, keys and drags: nothing goes wrong, nothing grows, nothing is left behind.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -56,7 +56,7 @@ const PLACES: [&str; 7] = [
     "#/gallery",
 ];
 
-/// A small generator, so that the seed that is printed repeats a run as far as time allows.
+/// A small generator, so that the seed that is printed repeats a run as far as time allows: `MONKEY_SEED=7`.
 struct Dice(u64);
 
 impl Dice {
@@ -69,8 +69,39 @@ impl Dice {
 
 /// One minute; `make soak` takes ten.
 fn length() -> Duration {
-    let seconds = std::env::var("SOAK_SECONDS").ok().and_then(|text| text.parse().ok());
-    Duration::from_secs(seconds.unwrap_or(60))
+    Duration::from_secs(setting("SOAK_SECONDS").unwrap_or(60))
+}
+
+/// What was done last; printed if the test fails.
+struct Deeds {
+    seed: u64,
+    last: VecDeque<String>,
+}
+
+impl Deeds {
+    const KEPT: usize = 30;
+
+    fn add(&mut self, deed: String) {
+        if self.last.len() == Self::KEPT {
+            self.last.pop_front();
+        }
+        self.last.push_back(deed);
+    }
+}
+
+impl Drop for Deeds {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            println!("MONKEY_SEED={}; what was done last:", self.seed);
+            self.last.iter().for_each(|deed| println!("  {deed}"));
+        }
+    }
+}
+
+/// A number from the environment.
+fn setting(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{name}={text} is not a number")))
 }
 
 #[test]
@@ -79,15 +110,17 @@ fn random_clicking_breaks_nothing() {
     let lab = Lab::start(&[]);
     let page = Page::open(&browser, &lab.address, DESK);
     page.wait("a leader", "lab.shown.leader");
-    let seed = u64::from(std::process::id());
-    println!("seed {seed}");
+    let seed = setting("MONKEY_SEED").unwrap_or_else(|| u64::from(std::process::id()));
+    println!("MONKEY_SEED={seed}");
     let mut dice = Dice(seed);
+    let mut deeds = Deeds { seed, last: VecDeque::new() };
     let (began, mut first) = (Instant::now(), None);
     let mut started = BTreeSet::new();
     while began.elapsed() < length() {
-        act(&page, &mut dice);
+        let deed = act(&page, &mut dice);
+        deeds.add(format!("{:>7.2} s  {deed}", began.elapsed().as_secs_f64()));
         started.extend(descendants(lab.pid()));
-        assert_eq!(mistakes(&page), [] as [String; 0], "seed {seed}");
+        assert_eq!(mistakes(&page), [] as [String; 0]);
         // What every view needs is loaded by now.
         if first.is_none() && began.elapsed() > length() / 3 {
             first = Some((settled_heap(&page), resident(lab.pid())));
@@ -134,22 +167,38 @@ fn mistakes(page: &Page) -> Vec<String> {
     page.errors().into_iter().filter(|error| !is_answer(error)).collect()
 }
 
-fn act(page: &Page, dice: &mut Dice) {
+/// Does something, and says what.
+fn act(page: &Page, dice: &mut Dice) -> String {
     match dice.below(12) {
         0 => {
             let place = PLACES[dice.below(PLACES.len())];
             page.evaluate(&format!("void (location.hash = {})", json!(place)));
+            format!("goes to {place}")
         }
-        1..=5 => page.press(KEYS[dice.below(KEYS.len())]),
-        6..=8 => page.click_at(anywhere(dice)),
-        9 => page.drag(anywhere(dice), anywhere(dice)),
+        1..=5 => {
+            let key = KEYS[dice.below(KEYS.len())];
+            page.press(key);
+            format!("presses {key:?}")
+        }
+        6..=8 => {
+            let at = anywhere(dice);
+            page.click_at(at);
+            format!("clicks at {at}")
+        }
+        9 => {
+            let (from, to) = (anywhere(dice), anywhere(dice));
+            page.drag(from, to);
+            format!("drags from {from} to {to}")
+        }
         _ => {
             // A control that is there, which clicks somewhere rarely hit.
             let nth = dice.below(1000);
-            page.evaluate(&format!(
+            let control = page.evaluate(&format!(
                 "(() => {{ const all = [...document.querySelectorAll('button:not(:disabled), a[href^=\"#\"], select, input')]
-                    .filter((one) => one.checkVisibility()); all[{nth} % Math.max(1, all.length)]?.click(); }})()"
+                    .filter((one) => one.checkVisibility()); const one = all[{nth} % Math.max(1, all.length)]; one?.click();
+                    return one ? `${{one.tagName}} ${{one.getAttribute('aria-label') ?? one.textContent}}` : 'nothing'; }})()"
             ));
+            format!("activates {control} on {}", page.evaluate("location.hash"))
         }
     }
 }

@@ -34,6 +34,12 @@ pub(crate) struct Point {
     pub(crate) y: f64,
 }
 
+impl std::fmt::Display for Point {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{},{}", self.x, self.y)
+    }
+}
+
 impl Page {
     /// Opens `address`.
     pub(crate) fn open(
@@ -229,6 +235,12 @@ impl Page {
         let features: Vec<Value> =
             features.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect();
         self.call("Emulation.setEmulatedMedia", json!({ "features": features }));
+    }
+
+    /// From now on every request takes so much longer.
+    pub(crate) fn slow_down(&self, latency: Duration) {
+        let params = json!({ "offline": false, "latency": latency.as_millis(), "downloadThroughput": -1, "uploadThroughput": -1 });
+        self.call("Network.emulateNetworkConditions", params);
     }
 
     /// How much memory the page's objects take, after what is not needed has been thrown away.

@@ -232,9 +232,14 @@ fn the_checker_finds_a_flaw_from_the_page_and_shows_it() {
     let lab = Lab::start(&["--members", "1"]);
     let place = "#/check?algorithm=bully&members=3&dead=3&contact-dead=true&initiators=2&property=A1&budget=restarts:1";
     let page = Page::open(&browser, &lab.view(place), DESK);
-    page.wait("the question", "document.querySelector('main button.primary')");
+    // Also before the question is on screen.
+    page.wait("the view", "document.querySelector('.check-verdict')");
     page.press("Enter");
     page.wait("the verdict", "lab.shown.verdict === 'violated' && lab.shown.of > 0");
+    page.wait(
+        "the verdict in words",
+        "/After \\d+ steps/.test(document.querySelector('.check-verdict').innerText)",
+    );
     page.press("End");
     page.wait("the end of the counterexample", "lab.shown.s === lab.shown.of");
     page.assert_clean(&lab.origin);
@@ -264,5 +269,44 @@ fn everything_fits_on_a_phone_in_the_dark() {
         page.wait(place, "document.querySelector('main').children.length > 0");
         page.wait(place, "document.documentElement.scrollWidth <= innerWidth && document.querySelector('main').scrollWidth <= innerWidth");
     }
+    page.assert_clean(&lab.origin);
+}
+
+#[test]
+fn space_plays_unless_a_text_is_typed_or_tab_has_led_to_a_button() {
+    let Some(browser) = browser() else { return };
+    let lab = Lab::start(&["--members", "1"]);
+    let page = Page::open(&browser, &lab.view("#/sim/kordafshari/figure-1"), DESK);
+    page.wait("the run", "lab.shown.of > 10");
+    let playing = |what: &str, is: bool| {
+        page.wait(
+            what,
+            &format!("lab.shown.playing === {is} && !document.querySelector('.popover')"),
+        );
+    };
+    // A word of the sentence is changed by the mouse: the focus returns to it.
+    page.click("[data-flag=delay]");
+    page.wait("the editor", "document.activeElement?.matches('.popover input')");
+    page.type_text("2ms");
+    page.press("Enter");
+    page.wait(
+        "the changed run",
+        "lab.query.flags.some(([flag]) => flag === 'delay') && document.activeElement?.matches('[data-flag=delay]')",
+    );
+    page.press(" ");
+    playing("after an edit Space plays", true);
+    page.press(" ");
+    playing("and pauses", false);
+    // By Tab to the same word: there Space presses the button that one has chosen.
+    page.evaluate("document.querySelector('[data-flag=delay]').previousElementSibling.focus()");
+    page.press("Tab");
+    page.press(" ");
+    page.wait("the editor again", "document.querySelector('.popover input')");
+    page.press("Escape");
+    // After a click on a button Space plays.
+    page.click("[aria-label='One step forward']");
+    page.wait("a step", "lab.shown.s > 0");
+    page.press(" ");
+    playing("after a click Space plays", true);
     page.assert_clean(&lab.origin);
 }
