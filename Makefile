@@ -23,14 +23,26 @@ lint: ## Formatting, and clippy with warnings denied
 	$(CARGO) clippy --workspace --all-targets --all-features --locked -- -D warnings
 	$(CARGO) clippy -p doyen --no-default-features --locked -- -D warnings
 
-# Without root or without `ip` the tests of a cut network skip themselves, and say so; so do those of the balancers, of the
-# readers of lease files and of the lab in a browser, and without `nft` a benchmark.
-tools: ## What tests and benchmarks need besides Rust: namespaces, lost datagrams, balancers, what examples are written in, a browser
-	@for tool in ip:iproute2 arping:iputils-arping curl:curl nft:nftables haproxy:haproxy nginx:nginx-light sqlite3:sqlite3 python3:python3 cc:gcc chromium:chromium; do \
+# Without root or without `ip` the tests of a cut network skip themselves, and say so; so do those of the balancers, of
+# Prometheus, of the readers of lease files and of the lab in a browser, and without `nft` a benchmark.
+TOOLS = ip:iproute2 arping:iputils-arping curl:curl nft:nftables haproxy:haproxy nginx:nginx-light sqlite3:sqlite3 python3:python3 cc:gcc chromium:chromium
+
+# A new machine knows no packages until it has asked for their lists, once.
+FETCH = updated=; fetch() { "$$@" && return; test -z "$$updated" || return 1; updated=1; test "$$(id -u)" = 0 && apt-get update && "$$@"; }
+
+tools: ## What tests and benchmarks need besides Rust: namespaces, lost datagrams, balancers, Prometheus, what examples are written in, a browser
+	@$(FETCH); for tool in $(TOOLS); do \
 	    command -v $${tool%%:*} > /dev/null \
-	        || { test "$$(id -u)" = 0 && apt-get install -y --no-install-recommends $${tool##*:}; } \
+	        || { test "$$(id -u)" = 0 && fetch apt-get install -y --no-install-recommends $${tool##*:}; } \
 	        || echo "$${tool##*:} cannot be installed here: what needs it will be skipped"; \
-	done
+	done; \
+	command -v promtool > /dev/null || test -x $(UNPACKED)/promtool \
+	    || { mkdir -p $(UNPACKED) && cd $(UNPACKED) && fetch apt-get download prometheus && $(UNPACK); } \
+	    || echo "prometheus cannot be downloaded here: what needs it will be skipped"
+
+# Two programs of the package, which would start a service if it were installed.
+UNPACKED = $(BUILT)/tools
+UNPACK = dpkg-deb --fsys-tarfile prometheus_*.deb | tar -x --strip-components=3 ./usr/bin/prometheus ./usr/bin/promtool && rm prometheus_*.deb
 
 # Tests of clusters mostly wait.
 TEST_THREADS ?= 4

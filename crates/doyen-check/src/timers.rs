@@ -106,7 +106,8 @@ fn check_ticks(pace: quorum::Pace, tick: Span) -> Result<(), String> {
         None => format!("no vote lease fits timers as coarse as {}", pace.grain),
     };
     Err(format!(
-        "a {name} of {length} is not a whole number of ticks of {tick}, as clocked timers need; {remedy}"
+        "a {name} of {} is not a whole number of ticks of {tick}, as clocked timers need; {remedy}",
+        length.rounded()
     ))
 }
 
@@ -121,7 +122,7 @@ fn check_margin(pace: quorum::Pace, clock: Clock) -> Result<(), String> {
     Err(format!(
         "with wrong clocks a lease of {} takes up to {lease} whole ticks of {} and a vote lease of {} at least {vote_lease}: \
          only rounding makes it the longer of the two; use other lengths",
-        pace.lease(),
+        pace.lease().rounded(),
         clock.tick,
         pace.vote_lease
     ))

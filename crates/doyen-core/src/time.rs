@@ -35,6 +35,16 @@ impl Span {
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
+
+    /// As people want to read it: five digits are enough, so `17.181818ms` is `17.182ms`.
+    #[must_use]
+    pub const fn rounded(self) -> Self {
+        let mut step = 1;
+        while self.0 / step >= 100_000 {
+            step *= 10;
+        }
+        Self(self.0.saturating_add(step / 2) / step * step)
+    }
 }
 
 impl Add for Span {
@@ -150,6 +160,12 @@ pub struct Time(pub u64);
 impl Time {
     /// The beginning.
     pub const ZERO: Self = Self(0);
+
+    /// As people want to read it: [`Span::rounded`].
+    #[must_use]
+    pub const fn rounded(self) -> Self {
+        Self(Span(self.0).rounded().0)
+    }
 }
 
 impl Add<Span> for Time {
@@ -204,6 +220,23 @@ mod tests {
         ] {
             assert_eq!(Span::from_nanos(nanos).to_string(), text);
         }
+    }
+
+    #[test]
+    fn five_digits_are_enough_for_people() {
+        for (nanos, text) in [
+            (0, "0"),
+            (99_999, "99.999us"),
+            (17_181_818, "17.182ms"),
+            (143_082_426, "143.08ms"),
+            (999_999_999, "1s"),
+            (3_381_500_000, "3.3815s"),
+            (90_000_000_000, "90s"),
+        ] {
+            assert_eq!(Span::from_nanos(nanos).rounded().to_string(), text);
+        }
+        let ever = Span::from_nanos(u64::MAX).rounded().as_nanos();
+        assert!(ever > u64::MAX / 2, "{ever}");
     }
 
     #[test]

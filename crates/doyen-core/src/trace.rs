@@ -200,3 +200,23 @@ impl EventKind {
         Some(Self::Noted { member, note })
     }
 }
+
+/// A timer's name without the layers around it and without its number: `Inner(Background(Preempt))` is `Preempt`,
+/// `Hop(HopNumber(3))` is `Hop`.
+pub fn timer_name(timer: &str) -> &str {
+    const LAYERS: [&str; 3] = ["Inner", "Background", "Detector"];
+    let mut words = timer.split(|c: char| !c.is_alphanumeric());
+    words.find(|word| !LAYERS.contains(word)).unwrap_or(timer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timer_is_called_by_its_own_name() {
+        assert_eq!(timer_name("Reply"), "Reply");
+        assert_eq!(timer_name("Inner(Background(Preempt))"), "Preempt");
+        assert_eq!(timer_name("Hop(HopNumber(3))"), "Hop");
+    }
+}

@@ -31,6 +31,7 @@ mod permit;
 mod problem;
 #[expect(unused_qualifications, reason = "utoipa qualifies what it repeats")]
 mod report;
+mod requests;
 mod server;
 mod socket;
 mod watch;
@@ -61,6 +62,7 @@ use connections::Connections;
 use metrics::Metrics;
 use observer::Observer;
 use problem::Kind;
+use requests::Requests;
 use server::Listener;
 use watchers::Watchers;
 
@@ -245,6 +247,7 @@ struct Shared {
     audit: Arc<Audit>,
     observer: Observer,
     metrics: Metrics,
+    requests: Arc<Requests>,
     limits: Limits,
     watchers: Watchers,
     /// True when the server stops.
@@ -287,18 +290,19 @@ async fn run(
     let observer = Observer::new();
     let observing = tokio::spawn(observer.clone().observe(handle.clone()));
     let (connections, watchers) = (Connections::new(limits), Watchers::new(limits));
-    let audit = Arc::new(Audit::new());
+    let (audit, requests) = (Arc::new(Audit::new()), Arc::new(Requests::default()));
     let app = App(Arc::new(Shared {
         metrics: Metrics::new(metrics::Source {
             handle: handle.clone(),
-            observer: observer.clone(),
             connections: connections.clone(),
             watchers: watchers.clone(),
             audit: Arc::clone(&audit),
+            requests: Arc::clone(&requests),
         }),
         handle,
         auth,
         audit,
+        requests,
         observer,
         limits,
         watchers,
@@ -366,6 +370,7 @@ fn router(app: App) -> Router {
         .method_not_allowed_fallback(not_allowed)
         .layer(DefaultBodyLimit::max(LONGEST_BODY))
         .layer(map_response(forbid_caching))
+        .layer(from_fn_with_state(app.clone(), requests::count))
         .with_state(app)
 }
 

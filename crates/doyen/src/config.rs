@@ -52,6 +52,7 @@ use sha2::{Digest, Sha256};
 
 use crate::guardian::Hooks;
 use crate::key::KeyFile;
+use crate::node::trace::files::Limits;
 
 pub(crate) use layers::member_title;
 pub use layers::{Env, Override};
@@ -106,6 +107,8 @@ pub struct Settings {
     pub core: doyen_core::config::Config,
     /// The file in which every event is recorded.
     pub trace: Option<PathBuf>,
+    /// How much of that is kept.
+    pub trace_limits: Limits,
     /// How long a stop may take to transfer leadership.
     pub grace: Duration,
     /// How long before the end of a lease that is not renewed a job and hooks are ended.

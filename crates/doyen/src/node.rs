@@ -14,6 +14,7 @@
 //! published last.
 
 mod attribute;
+pub mod counters;
 mod filter;
 mod history;
 mod host;
@@ -46,8 +47,9 @@ use tokio::sync::{oneshot, watch};
 
 use crate::key::{KeyFile, Keyring};
 use crate::leadership::{FencingToken, Leadership, Permits};
+use counters::Counters;
 use publish::Subscription;
-use status::{Counters, Entry, Status};
+use status::{Entry, Status};
 use waker::CommandSender;
 
 pub use start::{Builder, Running};

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use doyen_core::members::NodeId;
+pub use doyen_core::trace::timer_name;
 
 use super::model::Transition;
 use super::trimmed;
@@ -125,13 +126,13 @@ pub(super) fn describe(
         },
         EventKind::Leased { until, .. } => Phrase::remark(&match (transition, until) {
             (Transition::GainsLease(term), Some(until)) => {
-                format!("lease of term {term} until {until}, unless renewed")
+                format!("lease of term {term} until {}, unless renewed", until.rounded())
             }
             (Transition::LosesLease(deadline), _) if deadline <= event.at => {
                 "lease expires".to_owned()
             }
             (Transition::LosesLease(deadline), _) => {
-                format!("gives up its lease before the deadline, {deadline}")
+                format!("gives up its lease before the deadline, {}", deadline.rounded())
             }
             _ => return None,
         }),
@@ -149,7 +150,7 @@ pub(super) fn describe(
             Phrase::verb("restarts", "restart", &format!("{disk}{}", bracketed(rules)))
         }
         EventKind::Paused { until, .. } => {
-            Phrase::verb("pauses", "pause", &format!(" until {until}"))
+            Phrase::verb("pauses", "pause", &format!(" until {}", until.rounded()))
         }
         EventKind::Clock { rate_ppm, jump, .. } => {
             Phrase::remark(&format!("clock {}", clock_change(*rate_ppm, *jump)))
@@ -218,14 +219,6 @@ fn expiry(timer: &str) -> String {
     meaning.to_owned()
 }
 
-/// A timer's name without the layers around it and without its number: `Inner(Background(Preempt))` is `Preempt`,
-/// `Hop(HopNumber(3))` is `Hop`.
-pub fn timer_name(timer: &str) -> &str {
-    const LAYERS: [&str; 3] = ["Inner", "Background", "Detector"];
-    let mut words = timer.split(|c: char| !c.is_alphanumeric());
-    words.find(|word| !LAYERS.contains(word)).unwrap_or(timer)
-}
-
 /// What a clock fault did: `at 0.9 of the true rate, jumps 5ms ahead`.
 fn clock_change(rate_ppm: u32, jump: u64) -> String {
     let rate = format!("{}.{:06}", rate_ppm / 1_000_000, rate_ppm % 1_000_000);
@@ -253,12 +246,5 @@ mod tests {
         ] {
             assert_eq!(names(&list.iter().copied().map(NodeId).collect::<Vec<_>>()), text);
         }
-    }
-
-    #[test]
-    fn a_timer_is_called_by_its_own_name() {
-        assert_eq!(timer_name("Reply"), "Reply");
-        assert_eq!(timer_name("Inner(Background(Preempt))"), "Preempt");
-        assert_eq!(timer_name("Hop(HopNumber(3))"), "Hop");
     }
 }

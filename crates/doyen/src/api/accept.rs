@@ -1,13 +1,22 @@
-//! What a client prefers: a page, or JSON.
+//! What a client prefers: a page or JSON, one format of metrics or the other.
 
 use axum::http::{HeaderMap, header};
 
 /// Whether the client prefers HTML to JSON.
 pub(super) fn prefers_html(headers: &HeaderMap) -> bool {
-    let accepts: Vec<&str> =
-        headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
-    let accepts = accepts.join(",");
+    let accepts = accepts(headers);
     quality(&accepts, "text", "html") > quality(&accepts, "application", "json")
+}
+
+/// Whether the client prefers `OpenMetrics` to the text format of Prometheus, which everything reads.
+pub(super) fn prefers_openmetrics(headers: &HeaderMap) -> bool {
+    let accepts = accepts(headers);
+    quality(&accepts, "application", "openmetrics-text") > quality(&accepts, "text", "plain")
+}
+
+fn accepts(headers: &HeaderMap) -> String {
+    let values = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    values.collect::<Vec<_>>().join(",")
 }
 
 /// The quality of a media type, in thousandths. The most specific range that matches decides (RFC 9110, 12.5.1).
@@ -38,10 +47,36 @@ mod tests {
 
     use super::*;
 
+    fn accepting(accept: &'static str) -> HeaderMap {
+        HeaderMap::from_iter([(header::ACCEPT, HeaderValue::from_static(accept))])
+    }
+
     fn wanted(accept: &'static str) -> bool {
-        let mut headers = HeaderMap::new();
-        headers.insert(header::ACCEPT, HeaderValue::from_static(accept));
-        prefers_html(&headers)
+        prefers_html(&accepting(accept))
+    }
+
+    #[test]
+    fn openmetrics_is_for_clients_that_ask_for_it() {
+        for asks in [
+            // Prometheus 2.42, and 3.
+            "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,\
+             text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
+            "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.5,\
+             application/openmetrics-text;version=0.0.1;q=0.4,text/plain;version=0.0.4;q=0.2,*/*;q=0.1",
+            "application/openmetrics-text",
+        ] {
+            assert!(prefers_openmetrics(&accepting(asks)), "{asks}");
+        }
+        assert!(!prefers_openmetrics(&HeaderMap::new()));
+        for text in [
+            "*/*",
+            "",
+            "text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
+            "text/plain, application/openmetrics-text;q=0.9",
+            "application/openmetrics-text;q=0, */*",
+        ] {
+            assert!(!prefers_openmetrics(&accepting(text)), "{text}");
+        }
     }
 
     #[test]

@@ -21,6 +21,9 @@ use crate::throttle::Throttle;
 /// How calls that were accepted are counted.
 const ACCEPTED: &str = "accepted";
 
+/// How calls without the right admin secret are counted.
+const UNAUTHORIZED: &str = "unauthorized";
+
 /// A command as text, once it is known.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CommandText(Arc<OnceLock<String>>);
@@ -44,7 +47,8 @@ struct Calls {
 
 impl Audit {
     pub(super) fn new() -> Self {
-        let counts = BTreeMap::from([(ACCEPTED.to_owned(), 0)]);
+        // So that the first one is a change of a number, which an alert sees.
+        let counts = [ACCEPTED, UNAUTHORIZED].map(|result| (result.to_owned(), 0)).into();
         Self(Mutex::new(Calls { counts, throttle: Throttle::new() }))
     }
 

@@ -1,4 +1,4 @@
-//! Watches the loop: when it last published something, and how often the leader changed.
+//! Watches the loop: when it last published something.
 //!
 //! The loop publishes a snapshot several times a second. If it does not, it is stuck, for example on a disk that does not
 //! answer, and `/livez` reports that.
@@ -7,11 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use doyen_core::change::LeaderChange;
 use tokio::time::Instant;
 
 use crate::node::Handle;
-use crate::node::status::Entry;
 
 /// Cheap to clone.
 #[derive(Clone, Debug)]
@@ -23,7 +21,6 @@ struct Observed {
     /// When the loop last published something, in milliseconds since `start`. A suspend of the machine does not count.
     last_seen: AtomicU64,
     ended: AtomicBool,
-    leader_changes: AtomicU64,
 }
 
 impl Observer {
@@ -32,7 +29,6 @@ impl Observer {
             start: Instant::now(),
             last_seen: AtomicU64::new(0),
             ended: AtomicBool::new(false),
-            leader_changes: AtomicU64::new(0),
         }))
     }
 
@@ -43,37 +39,13 @@ impl Observer {
         (!ended).then(|| self.0.start.elapsed().saturating_sub(last_seen))
     }
 
-    /// How often this node became leader or followed a new one.
-    pub(super) fn leader_changes(&self) -> u64 {
-        self.0.leader_changes.load(Ordering::Relaxed)
-    }
-
     /// Watches until the node ends.
     pub(super) async fn observe(self, handle: Handle) {
-        let (mut status, mut history) = (handle.watch(), handle.watch_history());
-        let mut counted = 0;
-        loop {
-            counted = self.count(&history.borrow_and_update(), counted);
-            let changed = tokio::select! {
-                changed = status.changed() => changed,
-                changed = history.changed() => changed,
-            };
-            if changed.is_err() {
-                break;
-            }
+        let mut status = handle.watch();
+        while status.changed().await.is_ok() {
             let now = self.0.start.elapsed().as_millis() as u64;
             self.0.last_seen.store(now, Ordering::Relaxed);
         }
         self.0.ended.store(true, Ordering::Relaxed);
-    }
-
-    /// Counts the changes after entry `counted`; returns the last entry that has been counted.
-    fn count(&self, history: &[Entry], counted: u64) -> u64 {
-        let new = history.iter().filter(|entry| entry.number > counted);
-        let changes = new.filter(|entry| {
-            matches!(entry.change, LeaderChange::BecameLeader { .. } | LeaderChange::Follows { .. })
-        });
-        self.0.leader_changes.fetch_add(changes.count() as u64, Ordering::Relaxed);
-        history.last().map_or(counted, |entry| entry.number.max(counted))
     }
 }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use anyhow::{Result, anyhow, bail};
 use clap::Args;
 use doyen::node::replay::{self as node, Held, Replayed, Trace};
-use doyen::node::trace::Header;
+use doyen::node::trace::{Header, files};
 use doyen_check::counterexample::Counterexample;
 use doyen_check::replay::{self, Replay as Played};
 use doyen_sim::render::columns::{self, Columns};
@@ -31,6 +31,7 @@ Examples:
   doyen replay counterexample.toml --svg why.svg
   doyen replay n1.trace                    every event of one node, heartbeats included
   doyen replay n1.trace n2.trace n3.trace  the verdict on several, and whether leases overlapped
+A trace in several files (n1.trace, n1.trace.part2, ...) is read as a whole, whichever of them is given.
 
 Exit: 0 the property holds in this run (traces: every rule was kept), 1 it is violated, 2 the file is wrong, 4 the file
 ends too early to tell.")]
@@ -58,7 +59,11 @@ pub(crate) struct Replay {
 
 impl Replay {
     pub(crate) fn run(self) -> Result<Answer> {
-        let (name, text) = sim::read(&self.files[0])?;
+        // The first file of a trace may have been removed.
+        let first = &self.files[0];
+        let parts = files::files_of(first).unwrap_or_default();
+        let (name, text) =
+            sim::read(if first.exists() { first } else { parts.first().unwrap_or(first) })?;
         if text.lines().next().is_some_and(|line| line.contains(r#""doyen":"node-trace""#)) {
             return self.replay_traces(&name);
         }
@@ -138,7 +143,7 @@ impl Replay {
             node::overlaps(&traces.iter().map(|it| it.trace.clone()).collect::<Vec<_>>());
         let findings: usize = traces.iter().map(|it| it.played.findings.len()).sum();
         let (verdict, answer) = match findings + overlaps.len() {
-            0 if traces.iter().any(|it| it.trace.missing.is_some()) => ("limit", Answer::Limit),
+            0 if traces.iter().any(TraceFile::is_incomplete) => ("limit", Answer::Limit),
             0 => ("holds", Answer::Yes),
             _ => ("violated", Answer::No),
         };
@@ -210,7 +215,7 @@ struct TraceFile {
     played: Replayed,
 }
 
-/// Each start of a member at most once: a trace would be compared with itself.
+/// The files of each trace together, and each start of a member at most once: a trace would be compared with itself.
 fn read_traces(files: &[PathBuf]) -> Result<Vec<TraceFile>> {
     let mut seen = BTreeSet::new();
     for file in files {
@@ -220,10 +225,20 @@ fn read_traces(files: &[PathBuf]) -> Result<Vec<TraceFile>> {
         }
     }
     let mut traces: Vec<TraceFile> = Vec::new();
-    for file in files {
-        let (name, text) = sim::read(file)?;
-        let trace = node::read(&text).map_err(|error| anyhow!("{name}: {error}"))?;
-        if let Some(other) = traces.iter().find(|it| it.trace.header == trace.header) {
+    let mut read = BTreeSet::new();
+    for file in files.iter().map(|file| files::trace_of(file)) {
+        if !read.insert(file.clone()) {
+            continue;
+        }
+        let name = file.display().to_string();
+        let mut parts = files::files_of(&file).unwrap_or_default();
+        if parts.is_empty() {
+            parts.push(file);
+        }
+        let texts = parts.iter().map(|part| sim::read(part).map_err(|error| format!("{error:#}")));
+        let trace = node::read_files(texts).map_err(|error| anyhow!(error))?;
+        let id = |header: &Header| (header.member, header.incarnation, header.session);
+        if let Some(other) = traces.iter().find(|it| id(&it.trace.header) == id(&trace.header)) {
             let Header { member, incarnation, .. } = trace.header;
             let (other, start) = (&other.name, incarnation.0);
             bail!(
@@ -252,6 +267,11 @@ fn totals(traces: &[TraceFile]) -> String {
 }
 
 impl TraceFile {
+    /// Whether something is missing, at its beginning or at its end.
+    fn is_incomplete(&self) -> bool {
+        self.trace.is_beheaded() || self.trace.missing.is_some()
+    }
+
     fn effects(&self) -> usize {
         self.played.steps.iter().map(|step| step.did.len()).sum()
     }
@@ -280,8 +300,19 @@ impl TraceFile {
         for finding in &played.findings {
             writeln!(out, "{name}: line {}: {}", finding.line, finding.what)?;
         }
+        if trace.is_beheaded() {
+            let line = trace.header.line;
+            writeln!(
+                out,
+                "{name} BEGINS LATE: with line {line}, because its first files were removed; only its leases are checked"
+            )?;
+        }
         // The start is an event, and the first line.
-        let lines = trace.records.len() + 1;
+        let lines = trace
+            .records
+            .last()
+            .and_then(|it| it.line)
+            .map_or(trace.records.len() + 1, |it| it as usize);
         if let Some(finding) = played.findings.first().filter(|finding| finding.line < lines) {
             let rest = count((lines - finding.line) as u64, "line");
             writeln!(out, "{name}: stopped there; {rest} after it not replayed")?;
@@ -306,6 +337,7 @@ impl TraceFile {
             "leader_changes": played.leaders,
             "leases": node::leases(trace).len(),
             "findings": played.findings.iter().map(finding).collect::<Vec<_>>(),
+            "first_line": trace.header.line,
             "missing": trace.missing.as_ref().map(finding),
         })
     }

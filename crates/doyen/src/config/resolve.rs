@@ -22,6 +22,7 @@ use super::timing;
 use super::{Attribute, ConfigError, Configuration, Member, Settings, Source};
 use crate::guardian::Hooks;
 use crate::key::{KeyFile, KeyReaders};
+use crate::node::trace::files::Limits;
 
 /// The shortest interval between two measurements.
 const SHORTEST_EVERY: Span = Span::from_millis(100);
@@ -139,11 +140,13 @@ impl Resolver<'_> {
         let algorithm = self.value("algorithm");
         let grace: Span = self.value("grace");
         let trace = self.get("trace").map(PathBuf::from);
+        let trace_limits = Limits::of_files(self.value("trace_files"));
         self.check_algorithm(algorithm, &listed);
         let core = timing::core(self, cluster.as_deref(), algorithm, &listed);
         let attribute = self.attribute(algorithm);
         let lease = core.as_ref().map_or(Span::ZERO, |core| core.quorum.pace.lease());
-        let fifth = Span::from_nanos(lease.as_nanos() / 5).max(SHORTEST_MARGIN);
+        // In whole milliseconds, for people.
+        let fifth = Span::from_millis(lease.as_nanos() / 5_000_000).max(SHORTEST_MARGIN);
         let margin: Span = self.value_or("margin", fifth, "a fifth of the lease");
         let (hooks, change_hook) = self.hooks(algorithm, own.map(|own| own.name.as_str()));
         listed.report(&mut self.report);
@@ -160,6 +163,7 @@ impl Resolver<'_> {
             attribute,
             core: core?,
             trace,
+            trace_limits,
             grace: Duration::from_nanos(grace.as_nanos()),
             margin: Duration::from_nanos(margin.as_nanos()),
             hooks,

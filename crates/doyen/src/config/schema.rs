@@ -77,7 +77,7 @@ pub(super) const TABLES: [(&str, &str); 5] = [
 /// The table that occurs once per member.
 pub(super) const MEMBER: &str = "member";
 
-pub(super) const KEYS: [Key; 41] = [
+pub(super) const KEYS: [Key; 42] = [
     key("cluster", Kind::Name, Required("give the cluster a name, the same for every member"))
         .set("\"orders\"")
         .help("Name of the cluster")
@@ -145,9 +145,12 @@ pub(super) const KEYS: [Key; 41] = [
         .flag("trace", "FILE")
         .help("Record every event in this file, for `doyen replay`")
         .details(
-            "It grows for as long as the node runs; its last line says that the member stopped. If the file exists, the \
-             number of this start is added to its name.",
+            "Its last line says that the member stopped. If the file exists, the number of this start is added to its name. \
+             After 64 MB the trace goes on in another file, with .part2 after its name, and so on.",
         ),
+    key("trace_files", Kind::Positive, Is("16"))
+        .help("How many of these files are kept")
+        .details("The oldest is removed; a trace without its beginning cannot be replayed, only its leases are checked."),
     key("timing.profile", Kind::Choice(profiles), Is("\"lan\""))
         .flag("profile", "NAME")
         .help("How fast: fast (one rack), lan (one site) or wan; sets all timings"),

@@ -180,7 +180,7 @@ fn explain(
 
 /// A lease does not outlast three heartbeats and the answer to the last.
 fn too_short(timing: &Timing, pace: &Pace, origin: &dyn Fn(&str) -> String) -> String {
-    let (needed, lease) = (pace.heartbeat * 3 + timing.reply(), pace.lease());
+    let (needed, lease) = (pace.heartbeat * 3 + timing.reply(), pace.lease().rounded());
     let values = [
         ("heartbeat", pace.heartbeat.to_string()),
         ("vote_lease", pace.vote_lease.to_string()),

@@ -18,6 +18,8 @@ pub(super) enum Kind {
     Integer,
     /// A whole number of at least 0.
     Count,
+    /// A whole number of at least 1.
+    Positive,
     /// The id of a member.
     Id,
     /// At least 0 and below 1, in thousandths.
@@ -74,6 +76,7 @@ impl Kind {
             Self::Bool => text.parse::<bool>().is_ok(),
             Self::Integer => text.parse::<i64>().is_ok(),
             Self::Count => text.parse::<i64>().is_ok_and(|number| number >= 0),
+            Self::Positive => text.parse::<u32>().is_ok_and(|number| number > 0),
             Self::Id => text.parse::<u32>().is_ok(),
             // A name may be anything but a number.
             Self::Member => text.parse::<u32>().is_ok() || text.parse::<i64>().is_err(),
@@ -118,7 +121,13 @@ impl Kind {
     fn is_quoted(self) -> bool {
         !matches!(
             self,
-            Self::Bool | Self::Integer | Self::Count | Self::Id | Self::Fraction | Self::StringList
+            Self::Bool
+                | Self::Integer
+                | Self::Count
+                | Self::Positive
+                | Self::Id
+                | Self::Fraction
+                | Self::StringList
         )
     }
 
@@ -127,6 +136,7 @@ impl Kind {
             Self::Bool => "true or false",
             Self::Integer => "a whole number",
             Self::Count => "a whole number of at least 0",
+            Self::Positive => "a whole number from 1 to 4294967295",
             Self::Id => "a whole number from 0 to 4294967295",
             Self::Fraction => "a number of at least 0 and below 1, such as 0.1",
             Self::Address if !in_file => {

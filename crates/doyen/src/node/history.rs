@@ -73,6 +73,8 @@ pub(super) struct Circumstance {
     pub(super) is_stopping: bool,
     /// Who gave the last command that makes a leader transfer leadership.
     pub(super) commanded_by: Option<String>,
+    /// When the leader before the present one was last heard, if there was one.
+    pub(super) predecessor_heard: Option<Moment>,
     /// Why datagrams from the leader's address are rejected, if they are.
     pub(super) rejected: Option<Rejection>,
 }

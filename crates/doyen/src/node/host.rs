@@ -24,12 +24,13 @@ use rand_pcg::rand_core::Rng as _;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
+use super::counters::Counters;
 use super::history::{Circumstance, ViewHistory};
 use super::inspect::{HostView, awaited, inspect, reaches};
 use super::log::LogLine;
 use super::network::{Network, Received};
 use super::publish::Publisher;
-use super::status::{Counters, LastLeader, Status};
+use super::status::{LastLeader, Status};
 use super::store::{LONGEST_DURABLE, Store, refused};
 use super::timers::Timers;
 use super::trace::{self, Header, Tracer};
@@ -126,7 +127,10 @@ impl Host {
         let member = Process::start(id, &config, boot, &mut effects);
         let did = trace::told::<Process>(effects.list());
         let header = header.map(|header| Header { did, ..header });
-        let tracer = Tracer::begin(settings.trace.as_deref(), header, &publisher.log)?;
+        let tracer = {
+            let limits = settings.trace_limits;
+            Tracer::begin(settings.trace.as_deref(), header, limits, &publisher.log)?
+        };
         let mut warnings = Warnings::new();
         let rejoining = member.inner().is_none();
         if rejoining {
@@ -522,9 +526,14 @@ impl Host {
     /// The leader that this member knew last, and when it last received something from it as the leader.
     fn last_leader(&self, now: Moment) -> Option<LastLeader> {
         let (member, term, known) = self.publisher.last_leader()?;
-        let received = self.network.peer(member).and_then(|peer| peer.last_seen);
-        let last_heard = received.map_or(known, |received| received.min(known));
+        let last_heard = self.last_heard(member, known);
         Some(LastLeader { member, term, last_heard_ms: now.since(last_heard).as_millis() as u64 })
+    }
+
+    /// When something last arrived from a leader that was `known` to lead until then.
+    fn last_heard(&self, leader: NodeId, known: Moment) -> Moment {
+        let received = self.network.peer(leader).and_then(|peer| peer.last_seen);
+        received.map_or(known, |received| received.min(known))
     }
 
     fn publish_rejoining(&mut self, awaited: &PeerSet) {
@@ -537,7 +546,8 @@ impl Host {
 
     fn publish(&mut self, status: Status) {
         self.last_snapshot = Moment::now();
-        self.publisher.publish(status);
+        let keys = self.network.fingerprints().to_vec();
+        self.publisher.publish(Status { keys, ..status });
     }
 
     fn warn_about_peers(&mut self, reachable: &PeerSet) {
@@ -593,9 +603,7 @@ impl doyen_core::host::Host<Process> for Host {
             .map_err(|error| failed(io::Error::other(error.to_string())))?;
         let incarnation = durable.incarnation().unwrap_or(self.store.incarnation());
         self.store.save(incarnation, durable.is_rejoining(), encoded).map_err(failed)?;
-        let counters = self.publisher.counters();
-        Counters::add(&counters.stored, 1);
-        Counters::add(&counters.stored_us, begun.elapsed().as_micros() as u64);
+        self.publisher.counters().store_time.observe(begun.elapsed());
         Ok(())
     }
 
@@ -615,6 +623,10 @@ impl doyen_core::host::Host<Process> for Host {
 
     fn announce(&mut self, view: View) {
         self.changed = true;
+        let last = self.publisher.last_leader().filter(|(last, ..)| view.leader != Some(*last));
+        if let Some((last, _, known)) = last {
+            self.circumstance.predecessor_heard = Some(self.last_heard(last, known));
+        }
         self.publisher.announce(view, self.lease_deadline());
         let changes = self.view_history.as_mut().map(|history| history.changes(view));
         changes.into_iter().flatten().for_each(|change| self.record(change));

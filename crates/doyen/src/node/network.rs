@@ -28,10 +28,10 @@ use doyen_core::registry::AnyMessage;
 use doyen_core::session::{self, Challenge, Greeting, Letter};
 
 use super::Failure;
+use super::counters::Counters;
 use super::filter;
 use super::log::Logger;
 use super::resolver::{self, Resolver};
-use super::status::Counters;
 use super::waker::CommandSender;
 use super::wire::{
     Content, EARLIEST, Envelope, LIMIT, Opened, Rejection, Sealer, Unsealed, VERSION,
@@ -71,6 +71,7 @@ type Outgoing = Letter<Packet<AnyMessage>>;
 pub(super) struct Network {
     socket: UdpSocket,
     sealer: Sealer,
+    fingerprints: Vec<String>,
     session: SessionId,
     configuration: u32,
     peers: BTreeMap<NodeId, Peer>,
@@ -182,6 +183,7 @@ impl Network {
         Ok(Self {
             socket,
             sealer: Sealer::new(&keys, &settings.cluster),
+            fingerprints: keys.fingerprints(),
             session,
             configuration: settings.configuration_id(),
             peers: others.map(peer).collect(),
@@ -223,7 +225,7 @@ impl Network {
                 }
                 return Err(Rejection::Stranger);
             };
-            let admitted = peer.admit(me, configuration, self.session, &opened);
+            let admitted = peer.admit(me, configuration, self.session, &opened, counters);
             if admitted == Err(Rejection::Configuration) && peer.may_answer_mismatch(source) {
                 answer = answer_to(&opened);
             }
@@ -358,6 +360,12 @@ impl Network {
 
     pub(super) fn use_keys(&mut self, keys: &Keyring) {
         self.sealer.rekey(keys);
+        self.fingerprints = keys.fingerprints();
+    }
+
+    /// The fingerprints of the keys: the first one seals, all of them open.
+    pub(super) fn fingerprints(&self) -> &[String] {
+        &self.fingerprints
     }
 
     /// The members that this node reaches, itself included. Status, page and metrics all use this answer. `by_algorithm`:
@@ -404,6 +412,7 @@ impl Peer {
         configuration: u32,
         session: SessionId,
         opened: &Opened<'_>,
+        counters: &Counters,
     ) -> Result<(), Rejection> {
         let Envelope { to, group, known, .. } = opened.envelope;
         if to != me || group != 0 {
@@ -423,7 +432,9 @@ impl Peer {
         if let Some(place) = answered {
             let Asked { at, repeated, .. } = self.asked.remove(place);
             if !repeated {
-                self.round_trip = Some(smoothed(self.round_trip, Moment::now().since(at)));
+                let trip = Moment::now().since(at);
+                counters.round_trip.observe(trip);
+                self.round_trip = Some(smoothed(self.round_trip, trip));
             }
         }
         Ok(())
@@ -611,7 +622,13 @@ mod tests {
         peer.ask(challenge(4), Moment::now());
         peer.ask(challenge(5), Moment::now());
         let mut mismatches = |envelope, content| {
-            let admitted = peer.admit(me, 1, mine, &Opened { version: VERSION, envelope, content });
+            let admitted = peer.admit(
+                me,
+                1,
+                mine,
+                &Opened { version: VERSION, envelope, content },
+                &Counters::default(),
+            );
             assert_eq!(admitted, Err(Rejection::Configuration));
             peer.config_mismatch
         };

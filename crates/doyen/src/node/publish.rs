@@ -6,7 +6,7 @@
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use doyen_core::change::{ElectionReason, LeaderChange, TransferReason};
 use doyen_core::members::{Incarnation, NodeId, Term};
@@ -14,9 +14,10 @@ use doyen_core::protocol::{Role, View};
 use doyen_core::time::Span;
 use tokio::sync::watch;
 
+use super::counters::Counters;
 use super::history;
 use super::log::{LogLine, Logger};
-use super::status::{Counters, Entry, Status};
+use super::status::{Entry, Status};
 use crate::clock::Moment;
 use crate::config::Settings;
 use crate::guardian::lease_file::{Lease, LeaseFile};
@@ -267,6 +268,7 @@ impl Publisher {
             | LeaderChange::RegainedContact { .. } => {}
         }
         let downtime_us = self.downtime_us(change, now, one_way_us);
+        self.count(change, downtime_us, circumstance.predecessor_heard, now);
         let campaigned = |since| now.since(since).as_micros() as u64;
         let campaign_us = match change {
             LeaderChange::BecameLeader { .. } => self.candidate_since.map(campaigned),
@@ -303,6 +305,28 @@ impl Publisher {
         });
         if let Some(writer) = &self.writer {
             writer.wake();
+        }
+    }
+
+    /// Counts a change of leadership for the metrics, and how long no lease was valid before one of this member began. Where
+    /// that is not known, it is no longer than the time since the predecessor was last heard.
+    fn count(
+        &self,
+        change: LeaderChange,
+        downtime_us: Option<u64>,
+        predecessor_heard: Option<Moment>,
+        now: Moment,
+    ) {
+        let counters = self.counters();
+        if let LeaderChange::BecameLeader { .. } | LeaderChange::Follows { .. } = change {
+            Counters::add(&counters.leader_changes, 1);
+        }
+        let at_most = match change {
+            LeaderChange::BecameLeader { .. } => predecessor_heard.map(|heard| now.since(heard)),
+            _ => None,
+        };
+        if let Some(downtime) = downtime_us.map(Duration::from_micros).or(at_most) {
+            counters.downtime.observe(downtime);
         }
     }
 

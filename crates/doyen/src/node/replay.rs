@@ -12,6 +12,8 @@
 //! Two members together can break one more rule: at no instant do two leases run. Traces of one machine share its clock, so
 //! they can be compared ([`overlaps`]).
 
+mod words;
+
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::fmt::Debug;
@@ -21,6 +23,7 @@ use doyen_core::ledger::{self, Contradiction, Entry, Stored};
 use doyen_core::members::{NodeId, Term};
 use doyen_core::protocol::{Boot, Effects, Event, Message as _, Notice, Pledge, Protocol, View};
 use doyen_core::time::{Delay, Span};
+use doyen_core::trace::timer_name;
 
 use super::host::Process;
 use super::start::process;
@@ -31,12 +34,45 @@ use crate::hex;
 /// A parsed trace.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Trace {
-    /// Its first line.
+    /// Its first line. If its number is not 1, the beginning of the trace is missing.
     pub header: Header,
     /// Its events.
     pub records: Vec<Record>,
     /// What is missing at its end, if anything.
     pub missing: Option<Finding>,
+}
+
+impl Trace {
+    /// Whether its first files are missing. Then its events cannot be replayed.
+    pub fn is_beheaded(&self) -> bool {
+        self.header.line > 1
+    }
+
+    /// The number of its last line, with the first lines of all its files.
+    fn last_line(&self) -> u64 {
+        self.records.last().and_then(|record| record.line).unwrap_or(self.header.line)
+    }
+
+    fn is_continued(&self) -> bool {
+        matches!(self.records.last(), Some(Record { what: What::Continued { .. }, .. }))
+    }
+
+    /// Adds the next file of the same trace.
+    fn extend(&mut self, next: Self) -> Result<(), String> {
+        let head = |header: &Header| (header.member, header.incarnation, header.session);
+        let (last, first) = (self.last_line(), next.header.line);
+        if head(&self.header) != head(&next.header) {
+            return Err("line 1: this is a file of another trace, of another start".to_owned());
+        }
+        if !self.is_continued() || first != last + 1 {
+            return Err(format!(
+                "line 1: was written as line {first}, but the file before it ends with line {last}; copy all files again"
+            ));
+        }
+        self.records.extend(next.records);
+        self.missing = next.missing;
+        Ok(())
+    }
 }
 
 /// The result of a replay.
@@ -61,7 +97,7 @@ pub struct Step {
     pub event: String,
     /// The rules that fired.
     pub rules: Vec<&'static str>,
-    /// The effects.
+    /// The effects, in words.
     pub did: Vec<String>,
 }
 
@@ -74,7 +110,24 @@ pub struct Finding {
     pub what: String,
 }
 
-/// Parses a trace. A last line that was cut short, as by a crash, is reported as missing.
+/// Parses the files of a trace, in order: the name and the text of each. The first ones may be missing.
+pub fn read_files(
+    files: impl IntoIterator<Item = Result<(String, String), String>>,
+) -> Result<Trace, String> {
+    let mut whole: Option<Trace> = None;
+    for file in files {
+        let (name, text) = file?;
+        let in_file = |error: String| format!("{name}: {error}");
+        let trace = read(&text).map_err(in_file)?;
+        match &mut whole {
+            None => whole = Some(trace),
+            Some(whole) => whole.extend(trace).map_err(in_file)?,
+        }
+    }
+    whole.ok_or_else(|| "there is no such file".to_owned())
+}
+
+/// Parses one file of a trace. A last line that was cut short, as by a crash, is reported as missing.
 pub fn read(text: &str) -> Result<Trace, String> {
     let mut lines = text.lines().enumerate().peekable();
     let (_, first) = lines.next().ok_or("line 1: is missing; an empty file is no trace")?;
@@ -93,27 +146,30 @@ pub fn read(text: &str) -> Result<Trace, String> {
             header.doyen
         ));
     }
+    if header.line == 0 {
+        return Err("line 1: its number is 0; lines are counted from 1".to_owned());
+    }
     let mut records: Vec<Record> = Vec::new();
     let mut cut_at = None;
     while let Some((number, line)) = lines.next() {
         match serde_json::from_str::<Record>(line) {
             Ok(record) => {
-                check_number(number + 1, record.line)?;
+                check_number(number + 1, header.line, record.line)?;
                 records.push(record);
             }
             Err(_) if lines.peek().is_none() && !text.ends_with('\n') => cut_at = Some(number + 1),
             Err(error) => return Err(format!("line {}: {error}", number + 1)),
         }
     }
-    let missing = missing_of(&records, cut_at);
+    let missing = missing_of(&header, &records, cut_at);
     Ok(Trace { header, records, missing })
 }
 
-/// Whether a line is at its place: a trace with a gap cannot be replayed.
-fn check_number(here: usize, written: Option<u64>) -> Result<(), String> {
-    let here = here as u64;
-    let Some(written) = written.filter(|&written| written != here) else { return Ok(()) };
-    let why = match written.checked_sub(here) {
+/// Whether a line is at its place: a trace with a gap cannot be replayed. `first`: the number of the first line of its file.
+fn check_number(here: usize, first: u64, written: Option<u64>) -> Result<(), String> {
+    let expected = first.saturating_add(here as u64 - 1);
+    let Some(written) = written.filter(|&written| written != expected) else { return Ok(()) };
+    let why = match written.checked_sub(expected) {
         Some(1) => "a line is missing before it".to_owned(),
         Some(missing) => format!("{missing} lines are missing before it"),
         None => "lines stand there twice, or in another order".to_owned(),
@@ -122,9 +178,13 @@ fn check_number(here: usize, written: Option<u64>) -> Result<(), String> {
 }
 
 /// What is missing at the end of a trace; `cut_at`: the line that was cut short.
-fn missing_of(records: &[Record], cut_at: Option<usize>) -> Option<Finding> {
-    let line = cut_at.unwrap_or(records.len() + 1);
+fn missing_of(header: &Header, records: &[Record], cut_at: Option<usize>) -> Option<Finding> {
+    let line = header.line as usize - 1 + cut_at.unwrap_or(records.len() + 1);
     let what = match (cut_at, records.last().map(|record| &record.what)) {
+        (None, Some(What::Continued { .. })) => {
+            let what = "is the last, and says that another file continues the trace; it is missing";
+            return Some(Finding { line, what: what.to_owned() });
+        }
         (Some(_), _) => "is cut short, and nothing follows",
         (None, Some(What::Ended { .. })) => return None,
         (None, _) => "is the last, and does not say that the member stopped",
@@ -133,20 +193,24 @@ fn missing_of(records: &[Record], cut_at: Option<usize>) -> Option<Finding> {
     Some(Finding { line, what: format!("{what}: {why}") })
 }
 
-/// Replays a trace.
+/// Replays a trace. Of one without its beginning nothing can be replayed.
 pub fn replay(trace: &Trace) -> Result<Replayed, String> {
     let settings = Configuration::parse("configuration", &trace.header.config)
         .map_err(|error| format!("line 1: its configuration cannot be used: {error}"))?
         .settings;
+    let name = settings.name_of(trace.header.member).to_owned();
+    if trace.is_beheaded() {
+        let (steps, findings, leaders) = (Vec::new(), Vec::new(), 0);
+        return Ok(Replayed { name, steps, findings, leaders });
+    }
     let mut replayer = Replayer::start(trace, &settings)?;
     for (place, record) in trace.records.iter().enumerate() {
         if !replayer.findings.is_empty() {
             break;
         }
-        replayer.line = place + 2;
+        replayer.line = record.line.map_or(place + 2, |line| line as usize);
         replayer.take(record)?;
     }
-    let name = settings.name_of(trace.header.member).to_owned();
     let Replayer { steps, findings, leaders, .. } = replayer;
     Ok(Replayed { name, steps, findings, leaders })
 }
@@ -179,6 +243,7 @@ struct Replayer {
     leaders: usize,
     /// The version of the program that wrote the trace.
     program: String,
+    names: BTreeMap<NodeId, String>,
 }
 
 impl Replayer {
@@ -221,6 +286,7 @@ impl Replayer {
             leader: None,
             leaders: 0,
             program: trace.header.program.clone(),
+            names: settings.members.iter().map(|it| (it.id, it.name.clone())).collect(),
         };
         replayer.conclude(0, format!("start {}", incarnation.0), did);
         Ok(replayer)
@@ -245,7 +311,11 @@ impl Replayer {
                 if let Some(term) = says.released {
                     self.entry.release(term);
                 }
-                (Event::Message { from: *from, message }, format!("{from} says {text}"), did)
+                (
+                    Event::Message { from: *from, message },
+                    format!("from {}: {text}", name_in(&self.names, *from)),
+                    did,
+                )
             }
             What::Fired { timer, did, .. } => {
                 let Some(tag) = self.armed.remove(timer) else {
@@ -253,13 +323,14 @@ impl Replayer {
                     self.find(format!("{wrong}; {}", self.why_it_differs()));
                     return Ok(());
                 };
-                (Event::Timer(tag), format!("{timer} fires"), did)
+                (Event::Timer(tag), format!("timer {} fires", timer_name(timer)), did)
             }
-            What::Campaign { did, .. } => (Event::Campaign, "is to call an election".into(), did),
+            What::Campaign { did, .. } => (Event::Campaign, "calls an election".into(), did),
             What::Commanded { command, did, .. } => {
                 (Event::Command(*command), format!("receives the command {command}"), did)
             }
-            What::Retired { did, .. } => (Event::Retired, "has stopped what ran".into(), did),
+            What::Retired { did, .. } => (Event::Retired, "its work has stopped".into(), did),
+            What::Continued { .. } => return Ok(()),
             What::Ended { .. } => {
                 self.has_ended = true;
                 return Ok(());
@@ -288,10 +359,12 @@ impl Replayer {
 
     /// Compares the effects with those in the trace, and checks them.
     fn conclude(&mut self, at: u64, event: String, then: &[String]) {
-        let did = told::<Process>(self.effects.list());
-        if let Some(difference) = difference(then, &did) {
+        let now = told::<Process>(self.effects.list());
+        if let Some(difference) = difference(then, &now) {
             self.find(format!("{event}: {difference}; {}", self.why_it_differs()));
         }
+        let name = |id| name_in(&self.names, id);
+        let did = self.effects.list().iter().map(|effect| words::describe(effect, &name)).collect();
         let mut effects = std::mem::take(&mut self.effects);
         let Ok(()) = apply(effects.drain(), self);
         let rules = effects.rules().to_vec();
@@ -360,6 +433,11 @@ impl Host<Process> for Replayer {
     fn inform(&mut self, _: Notice) -> Result<(), Infallible> {
         Ok(())
     }
+}
+
+/// The name of a member; its id, if there is no such member.
+fn name_in(names: &BTreeMap<NodeId, String>, id: NodeId) -> String {
+    names.get(&id).cloned().unwrap_or_else(|| id.to_string())
 }
 
 /// The first effect that differs.

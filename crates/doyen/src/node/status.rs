@@ -1,10 +1,9 @@
-//! The status of a node: the snapshot that the loop publishes, entries of the history, and counters.
+//! The status of a node: the snapshot that the loop publishes, and entries of the history.
 //!
 //! A [`Status`] is published at once when the view changes, and a few times a second for values that change all the time
 //! (round-trip times, when a member was last seen).
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use doyen_core::change::LeaderChange;
@@ -14,7 +13,6 @@ use serde::{Deserialize, Serialize};
 
 use super::inspect::Diagnostics;
 use super::network::{Network, canonical};
-use super::wire::Rejection;
 use crate::clock::Moment;
 use crate::config::Settings;
 
@@ -28,6 +26,13 @@ pub struct Status {
     pub algorithm: String,
     /// The version of the program.
     pub version: String,
+    /// A number for its member list and algorithm, the same on all members that can work together.
+    #[serde(default)]
+    pub configuration: String,
+    /// The fingerprints of its keys: it seals with the first, and opens with all of them. Without a key file, that
+    /// of the public key.
+    #[serde(default)]
+    pub keys: Vec<String>,
     /// The id of this member.
     #[cfg_attr(feature = "http", schema(value_type = u32))]
     pub id: NodeId,
@@ -269,6 +274,8 @@ impl Status {
             cluster: settings.cluster.clone(),
             algorithm: settings.algorithm.to_string(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            configuration: format!("{:08x}", settings.configuration_id()),
+            keys: Vec::new(),
             id: settings.me,
             name: settings.own().name.clone(),
             incarnation: Incarnation::default(),
@@ -481,45 +488,4 @@ impl MemberStatus {
 /// Whole seconds, rounded up: a time that is not over is not "0s".
 fn rounded_up(millis: u64) -> humantime::FormattedDuration {
     humantime::format_duration(Duration::from_secs(millis.div_ceil(1000)))
-}
-
-/// Counters since the start. None of them ever falls.
-#[derive(Debug, Default)]
-pub struct Counters {
-    /// Datagrams sent.
-    pub sent: AtomicU64,
-    /// Bytes sent.
-    pub sent_bytes: AtomicU64,
-    /// Datagrams received, including those that were rejected.
-    pub received: AtomicU64,
-    /// Bytes received.
-    pub received_bytes: AtomicU64,
-    /// Datagrams that could not be sent.
-    pub unsent: AtomicU64,
-    /// Datagrams rejected, by reason, in the order of [`Rejection::ALL`].
-    pub rejected: [AtomicU64; Rejection::ALL.len()],
-    /// Writes to the state file.
-    pub stored: AtomicU64,
-    /// The time that these writes took, in microseconds.
-    pub stored_us: AtomicU64,
-    /// Elections that this node started.
-    pub elections: AtomicU64,
-    /// Events handled.
-    pub events: AtomicU64,
-}
-
-impl Counters {
-    /// Adds `amount` to a counter.
-    pub fn add(counter: &AtomicU64, amount: u64) {
-        counter.fetch_add(amount, Ordering::Relaxed);
-    }
-
-    /// Reads a counter.
-    pub fn read(counter: &AtomicU64) -> u64 {
-        counter.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn reject(&self, reason: Rejection) {
-        Self::add(&self.rejected[reason as usize], 1);
-    }
 }

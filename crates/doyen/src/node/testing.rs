@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
+use super::counters::Counters;
 use super::publish::{Channels, channels};
-use super::status::{Counters, Entry, Status};
+use super::status::{Entry, Status};
 use super::waker::{self, CommandReceiver};
 use super::{Command, Handle};
 use crate::leadership::LeadershipState;

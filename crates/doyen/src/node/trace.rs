@@ -15,14 +15,20 @@
 //! Every line has its number, so that a missing line is noticed. The last line says that the member stopped. A trace
 //! without it belongs to a process that was killed or still runs, or its end is missing.
 //!
+//! A trace grows by more than a gigabyte a day, so it has several [files], of which the last ones are kept. Each begins with
+//! the first line, which then has a number, too, and all but the last end with `continued`. What has lost its beginning
+//! cannot be replayed, because the state at that moment is not known; its leases are still compared with those of others.
+//!
 //! Times are nanoseconds since the machine booted. The file is written by a thread of its own, because a disk may be slow
 //! and the loop must not wait: if the queue is full, the trace ends there, the log says so, and the node goes on. A trace
 //! with a gap could not be replayed.
 
+pub mod files;
+
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::thread;
 use std::time::Duration;
 
@@ -77,6 +83,18 @@ pub struct Header {
     pub durable: Option<String>,
     /// The effects of its start.
     pub did: Vec<String>,
+    /// The number of this line: one, but for a file that continues a trace.
+    #[serde(default = "first", skip_serializing_if = "is_first")]
+    pub line: u64,
+}
+
+fn first() -> u64 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it")]
+fn is_first(line: &u64) -> bool {
+    *line == first()
 }
 
 impl Header {
@@ -95,6 +113,7 @@ impl Header {
             origin: boot.origin.into(),
             durable: durable.map(|bytes| hex::encode(&bytes)),
             did: Vec::new(),
+            line: first(),
         }
     }
 }
@@ -171,6 +190,8 @@ pub enum What {
         /// The new deadline; none if the lease is over.
         until: Option<u64>,
     },
+    /// The next file continues the trace. This is the last line of its file.
+    Continued { member: NodeId },
     /// The member stopped. This is the last line.
     Ended { member: NodeId },
 }
@@ -180,11 +201,23 @@ pub(super) fn told<P: Protocol>(effects: &[EffectOf<P>]) -> Vec<String> {
     effects.iter().map(|effect| format!("{effect:?}")).collect()
 }
 
+/// What the thread that writes is told.
+#[derive(Debug)]
+enum Task {
+    Write(String),
+    /// Go on in another file, with this first line.
+    NextFile(String),
+}
+
 /// Writes a trace.
 #[derive(Debug)]
 pub(super) struct Tracer {
-    member: NodeId,
-    lines: Option<SyncSender<String>>,
+    header: Header,
+    /// A file that has this many bytes is full.
+    file_bytes: u64,
+    /// How many bytes the current file has.
+    bytes: u64,
+    tasks: Option<SyncSender<Task>>,
     /// Disconnects when everything has been written.
     written: Receiver<()>,
     log: Logger,
@@ -195,50 +228,58 @@ pub(super) struct Tracer {
 }
 
 impl Tracer {
-    /// Begins the trace at `path`, if there is one. No file is overwritten: if `path` exists, the number of this start
-    /// is added to it.
+    /// Begins the trace at `path`, if there is one. No file is overwritten: if `path` is that of another trace, the number
+    /// of this start is added to it.
     pub(super) fn begin(
         path: Option<&Path>,
         header: Option<Header>,
+        limits: files::Limits,
         log: &Logger,
     ) -> Result<Option<Self>, Failure> {
         let (Some(path), Some(header)) = (path, header) else { return Ok(None) };
         let mut path = path.to_owned();
-        let begun = Self::create(&path, &header, log).or_else(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => {
-                path.as_mut_os_string().push(format!(".{}", header.incarnation.0));
-                Self::create(&path, &header, log)
-            }
-            _ => Err(error),
-        });
-        let tracer = begun.map_err(|error| Failure::Trace { path: path.clone(), error })?;
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            move |error| Failure::Trace { path, error }
+        };
+        if !files::files_of(&path).map_err(failed(&path))?.is_empty() {
+            path.as_mut_os_string().push(format!(".{}", header.incarnation.0));
+        }
+        let tracer = Self::create(&path, header, limits, log).map_err(failed(&path))?;
         let text = format!("recording every event in {}", path.display());
         log.write(LogLine::info("trace-started", text));
         Ok(Some(tracer))
     }
 
-    fn create(path: &Path, header: &Header, log: &Logger) -> io::Result<Self> {
-        let file = File::create_new(path)?;
-        let (lines, waiting) = sync_channel(CAPACITY);
+    fn create(
+        path: &Path,
+        header: Header,
+        limits: files::Limits,
+        log: &Logger,
+    ) -> io::Result<Self> {
+        let mut writer = Writer::create(path, limits.files)?;
+        let (tasks, waiting) = sync_channel(CAPACITY);
         let (ends, written) = sync_channel(1);
         let (path, logger) = (PathBuf::from(path), log.clone());
         thread::Builder::new().name("doyen-trace".to_owned()).spawn(move || {
             let _ends: SyncSender<()> = ends;
-            if let Err(error) = write_all(file, &waiting) {
+            if let Err(error) = writer.work(&waiting) {
                 let text = format!("the trace {} ends here: {error}", path.display());
                 let line = LogLine::warning("trace-ended", text);
                 logger.write(LogLine { reason: Some(error.to_string()), ..line });
             }
         })?;
-        let (member, lines, log) = (header.member, Some(lines), log.clone());
-        let mut tracer = Self { member, lines, written, log, length: 0, lease: None };
-        tracer.push(header);
+        let (tasks, log, file_bytes) = (Some(tasks), log.clone(), limits.file_bytes);
+        let first = as_line(&header);
+        let mut tracer =
+            Self { header, file_bytes, bytes: 0, tasks, written, log, length: 0, lease: None };
+        tracer.push(first, Task::Write);
         Ok(tracer)
     }
 
     /// The record of an event, to be made before the event is handled, which consumes it.
     pub(super) fn name<P: Protocol>(&self, event: &Event<P::Message, P::Timer>) -> What {
-        let (member, did) = (self.member, Vec::new());
+        let (member, did) = (self.header.member, Vec::new());
         match event {
             Event::Message { from, message } => What::Received {
                 from: *from,
@@ -268,7 +309,7 @@ impl Tracer {
             | What::Campaign { did, .. }
             | What::Commanded { did, .. }
             | What::Retired { did, .. } => *did = wanted,
-            What::Leased { .. } | What::Ended { .. } => {}
+            What::Leased { .. } | What::Continued { .. } | What::Ended { .. } => {}
         }
         self.record(at, what);
     }
@@ -277,50 +318,102 @@ impl Tracer {
     pub(super) fn lease(&mut self, until: Option<Moment>) {
         if self.lease != until {
             self.lease = until;
-            let what = What::Leased { member: self.member, until: until.map(Moment::as_nanos) };
+            let what =
+                What::Leased { member: self.header.member, until: until.map(Moment::as_nanos) };
             self.record(Moment::now(), what);
         }
     }
 
     /// Records that the member stopped.
     pub(super) fn end(&mut self) {
-        let what = What::Ended { member: self.member };
+        let what = What::Ended { member: self.header.member };
         self.record(Moment::now(), what);
     }
 
     fn record(&mut self, at: Moment, what: What) {
-        self.push(&Record { line: Some(self.length + 1), at: at.as_nanos(), what });
+        if self.bytes >= self.file_bytes {
+            let member = self.header.member;
+            self.push_record(at, What::Continued { member });
+            self.header.line = self.length + 1;
+            self.bytes = 0;
+            self.push(as_line(&self.header), Task::NextFile);
+        }
+        self.push_record(at, what);
     }
 
-    fn push(&mut self, line: &impl Serialize) {
-        let Some(lines) = &self.lines else { return };
-        // Records consist of numbers and texts, which can always be written as JSON.
-        let text = serde_json::to_string(line).unwrap_or_default();
+    fn push_record(&mut self, at: Moment, what: What) {
+        let record = Record { line: Some(self.length + 1), at: at.as_nanos(), what };
+        self.push(as_line(&record), Task::Write);
+    }
+
+    fn push(&mut self, line: String, task: fn(String) -> Task) {
+        let Some(tasks) = &self.tasks else { return };
         self.length += 1;
-        if lines.try_send(text).is_err() {
-            self.lines = None; // the thread writes the lines that it has
+        self.bytes += line.len() as u64;
+        let Err(error) = tasks.try_send(task(line)) else { return };
+        self.tasks = None; // the thread writes the lines that it has
+        if let TrySendError::Full(_) = error {
+            // Otherwise the thread has said why it ended.
             let text = "the trace ends here: the disk is too slow";
             self.log.write(LogLine::warning("trace-ended", text));
         }
     }
 }
 
+/// With its line break. Records consist of numbers and texts, which can always be written as JSON.
+fn as_line(record: &impl Serialize) -> String {
+    let mut line = serde_json::to_string(record).unwrap_or_default();
+    line.push('\n');
+    line
+}
+
 impl Drop for Tracer {
     /// The loop has ended: waits until everything has been written, for a limited time.
     fn drop(&mut self) {
-        self.lines = None;
+        self.tasks = None;
         let _ = self.written.recv_timeout(FLUSH_WITHIN);
     }
 }
 
-/// Writes lines as they come, and flushes when none comes for a moment.
-fn write_all(file: File, lines: &Receiver<String>) -> io::Result<()> {
-    let mut out = BufWriter::new(file);
-    loop {
-        match lines.recv_timeout(FLUSH) {
-            Ok(line) => writeln!(out, "{line}")?,
-            Err(RecvTimeoutError::Timeout) => out.flush()?,
-            Err(RecvTimeoutError::Disconnected) => return out.flush(),
+/// The thread that writes.
+struct Writer {
+    trace: PathBuf,
+    /// How many files may be kept.
+    files: u32,
+    /// The number of the current file.
+    part: u32,
+    out: BufWriter<File>,
+}
+
+impl Writer {
+    fn create(trace: &Path, files: u32) -> io::Result<Self> {
+        let (trace, part) = (trace.to_owned(), 1);
+        let out = BufWriter::new(files::create(&trace, part)?);
+        Ok(Self { trace, files, part, out })
+    }
+
+    /// Writes lines as they come, and flushes when none comes for a moment.
+    fn work(&mut self, tasks: &Receiver<Task>) -> io::Result<()> {
+        loop {
+            match tasks.recv_timeout(FLUSH) {
+                Ok(Task::Write(line)) => self.out.write_all(line.as_bytes())?,
+                Ok(Task::NextFile(line)) => {
+                    self.next_file()?;
+                    self.out.write_all(line.as_bytes())?;
+                }
+                Err(RecvTimeoutError::Timeout) => self.out.flush()?,
+                Err(RecvTimeoutError::Disconnected) => return self.out.flush(),
+            }
+        }
+    }
+
+    fn next_file(&mut self) -> io::Result<()> {
+        self.out.flush()?;
+        self.part += 1;
+        self.out = BufWriter::new(files::create(&self.trace, self.part)?);
+        match self.part.checked_sub(self.files) {
+            Some(oldest) if oldest > 0 => files::remove(&self.trace, oldest),
+            _ => Ok(()),
         }
     }
 }

@@ -33,6 +33,7 @@ mod packaging;
 mod permits;
 mod pipes;
 mod processes;
+mod prometheus;
 mod reports;
 mod run;
 mod starts;

@@ -1,11 +1,15 @@
 //! What real nodes record, and what `doyen replay` makes of it when something is missing.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::support::leases::{Held, downtimes, overlaps, read};
 use crate::support::{Plan, Trial, complaint, doyen};
+use doyen::config::{Configuration, Env};
+use doyen::node::trace::files::{Limits, files_of};
+use doyen::node::{Builder, Running};
 use doyen_core::change::LeaderChange;
 use doyen_core::members::NodeId;
 use rustix::process::Signal;
@@ -95,6 +99,70 @@ fn a_replay_says_what_it_covered_and_stops_where_something_is_missing() {
         said.contains("stopped there; ") && said.ends_with("VIOLATED: 1 problem, see above\n"),
         "{said}"
     );
+}
+
+/// Runs a member in this process, with a trace in small files.
+fn run_here(trial: &Trial, member: usize, files: u32) -> (Running, PathBuf) {
+    let file = trial.folder_of(member).join("doyen.toml");
+    let mut configuration = Configuration::load(Some(&file), &[], &Env::of_process()).unwrap();
+    let trace = trial.folder.join(format!("n{member}.trace"));
+    configuration.settings.trace = Some(trace.clone());
+    configuration.settings.trace_limits = Limits { file_bytes: 30_000, files };
+    (Builder::new(configuration).start().unwrap(), trace)
+}
+
+#[test]
+fn a_trace_in_several_files_is_replayed_as_a_whole() {
+    let mut trial = Trial::found(&Plan::default());
+    let kept = [1000, 3, 1000];
+    let nodes = [1, 2, 3].map(|member| run_here(&trial, member, kept[member - 1]));
+    let [all, last, other] = nodes.each_ref().map(|(_, trace)| trace.clone());
+    let number_of = |trace: &Path| files_of(trace).unwrap().len();
+    trial.wait("both traces have many files", || {
+        let is_removed = !last.exists() && number_of(&last) > 0;
+        (is_removed && number_of(&all) > 4).then_some(())
+    });
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    for (node, _) in nodes {
+        node.handle().stop(Duration::from_secs(5));
+        runtime.block_on(node.ended()).unwrap();
+    }
+    let files = files_of(&all).unwrap();
+    for file in &files {
+        assert_eq!(fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600, "{file:?}");
+    }
+
+    let (code, said, error) = replay(&[&all]);
+    assert_eq!(code, Some(0), "{said}{error}");
+    let lines = |file: &PathBuf| fs::read_to_string(file).unwrap().matches("\"did\"").count();
+    let heads = files.len() - 1;
+    let events = files.iter().map(lines).sum::<usize>() - heads;
+    assert!(said.contains(&format!("n1, start 1, {events} events\n")), "{events} in {said}");
+    // Whichever of them is given, and if all are.
+    assert_eq!(replay(&[&files[2]]).1, said);
+    assert_eq!(replay(&files.iter().map(PathBuf::as_path).collect::<Vec<_>>()).1, said);
+
+    assert_eq!(number_of(&last), 3);
+    let (code, said, error) = replay(&[&last]);
+    assert_eq!(code, Some(4), "{said}{error}");
+    let is_late = format!("{} BEGINS LATE: with line ", last.display());
+    assert!(said.contains(&is_late) && said.contains("Holds as far as"), "{said}");
+    let (code, said, error) = replay(&[&all, &last, &other]);
+    assert_eq!(code, Some(4), "{said}{error}");
+    assert!(said.contains("3 traces of 3 members: "), "{said}");
+
+    // The name is that of an earlier trace, though its first file is gone.
+    trial.run_with(2, &["--trace", last.to_str().unwrap()]);
+    let next = last.with_extension("trace.2");
+    trial.wait("another trace", || next.exists().then_some(()));
+    trial.stop(2);
+    assert!(!last.exists());
+
+    fs::remove_file(&files[2]).unwrap();
+    let (code, said, error) = replay(&[&all]);
+    assert_eq!(code, Some(2), "{said}{error}");
+    let place = format!("doyen: {}: line 1: was written as line ", files[3].display());
+    assert!(error.starts_with(&place) && error.contains("copy all files again"), "{error}");
 }
 
 #[test]

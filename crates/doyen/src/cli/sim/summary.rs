@@ -22,13 +22,13 @@ pub(super) fn write(out: &mut impl Write, case: &Case, summary: &Summary) -> io:
     )?;
     write_messages(out, summary)?;
     let informed = match outcome.informed {
-        Some(span) => format!("all members agreed at {span}"),
+        Some(span) => format!("all members agreed at {}", span.rounded()),
         None => "members never agreed".to_owned(),
     };
     writeln!(
         out,
         "  time        last message at {}, {informed}; {}",
-        outcome.turnaround,
+        outcome.turnaround.rounded(),
         count(outcome.stages, "stage")
     )?;
     writeln!(
@@ -43,7 +43,8 @@ pub(super) fn write(out: &mut impl Write, case: &Case, summary: &Summary) -> io:
         writeln!(
             out,
             "  stopped     at the {} ({}), before it was quiet; see --until and --message-limit",
-            outcome.ended, outcome.end
+            outcome.ended,
+            outcome.end.rounded()
         )?;
     }
     if outcome.elections == 0 {
@@ -99,7 +100,7 @@ fn write_messages(out: &mut impl Write, summary: &Summary) -> io::Result<()> {
 
 /// How long there was no leader, and how long more than one.
 fn leaders(downtime: Span, overlap: Span) -> String {
-    match (downtime, overlap) {
+    match (downtime.rounded(), overlap.rounded()) {
         (Span::ZERO, Span::ZERO) => "leaders     always exactly one".to_owned(),
         (downtime, Span::ZERO) => format!("downtime    {downtime}"),
         (downtime, overlap) => {

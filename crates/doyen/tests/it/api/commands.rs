@@ -258,7 +258,8 @@ fn the_secret_of_a_folder_is_shown_to_its_own_node_only() {
     assert!(came.stderr.contains(&told) && came.stderr.contains("--secret-file"), "{came:?}");
     let calls = |fake: &Fake| fake.metric("doyen_admin_calls_total");
     assert_eq!((calls(&stranger), stranger.received().len()), (0.0, 0));
-    assert!(!stranger.get("/metrics").body.contains("unauthorized"), "it was not even asked");
+    let metrics = stranger.get("/metrics").body;
+    assert!(metrics.contains("result=\"unauthorized\"} 0\n"), "it was not even asked: {metrics}");
     assert_eq!(drain(&own.url()).code, 0);
     assert_eq!(own.received(), ["drain"]);
 }

@@ -10,7 +10,8 @@ use std::time::Duration;
 use doyen::api::{self, Admin, Limits, ServeError, Server};
 use doyen::clock::Moment;
 use doyen::leadership::LeadershipState;
-use doyen::node::status::{Counters, Entry, Lease, MemberRole, MemberStatus, Status};
+use doyen::node::counters::Counters;
+use doyen::node::status::{Entry, Lease, MemberRole, MemberStatus, Status};
 use doyen::node::testing::{Commands, FakeNode};
 use doyen::node::{Command, CommandError, Handle};
 use doyen_core::change::{ElectionReason, LeaderChange};
@@ -268,6 +269,8 @@ pub(crate) fn follower_of_n3() -> Status {
         cluster: "test".to_owned(),
         algorithm: "quorum".to_owned(),
         version: "0.1.0".to_owned(),
+        configuration: "0badcafe".to_owned(),
+        keys: vec!["11223344".to_owned(), "aabbccdd".to_owned()],
         id: NodeId(1),
         name: "n1".to_owned(),
         incarnation: Incarnation(4),

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use doyen::api::Limits;
-use doyen::node::status::Counters;
+use doyen::node::counters::Counters;
 use doyen::node::wire::Rejection;
 use doyen_core::protocol::Role;
 
-use super::fake::{Fake, comes_true, follower_of_n3};
+use super::fake::{Fake, follower_of_n3};
 
 fn in_repository(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
@@ -62,23 +63,40 @@ fn exported(metrics: &str) -> BTreeSet<String> {
     samples.map(|line| line.split(['{', ' ']).next().unwrap_or_default().to_owned()).collect()
 }
 
-/// Every name of a metric of ours in a text.
+/// Every name of a metric of a node in a text.
 fn mentioned(text: &str) -> BTreeSet<String> {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-    words.filter(|word| word.starts_with("doyen_")).map(str::to_owned).collect()
+    let is_metric = |word: &&str| ["doyen_", "process_"].iter().any(|it| word.starts_with(it));
+    words.filter(is_metric).map(str::to_owned).collect()
+}
+
+/// A histogram has three kinds of samples. Which of them are shown does not matter.
+fn families(names: &BTreeSet<String>) -> BTreeSet<&str> {
+    let family = |name: &'_ String| {
+        let suffixes = ["_bucket", "_sum", "_count"];
+        suffixes.iter().find_map(|suffix| name.strip_suffix(suffix)).map_or(name.len(), str::len)
+    };
+    names.iter().map(|name| &name[..family(name)]).collect()
 }
 
 #[test]
 fn alerts_and_dashboard_use_the_metrics_that_there_are() {
-    let exported = exported(&Fake::leader().get("/metrics").body);
+    let fake = Fake::leader();
+    // The first request is one of those that are counted.
+    fake.get("/metrics");
+    let exported = exported(&fake.get("/metrics").body);
     let alerts = mentioned(&read("packaging/prometheus-alerts.yml"));
     let dashboard = read("packaging/grafana-dashboard.json");
     serde_json::from_str::<serde_json::Value>(&dashboard).expect("JSON");
     let shown = mentioned(&dashboard);
     let unknown: Vec<_> = alerts.union(&shown).filter(|name| !exported.contains(*name)).collect();
     assert_eq!(unknown, [] as [&String; 0], "there are no such metrics");
-    assert_eq!(shown, exported, "the dashboard shows every metric");
-    assert!(alerts.len() >= 6, "{alerts:?}");
+    assert_eq!(families(&shown), families(&exported), "the dashboard shows every metric");
+    let documented = mentioned(&read("docs/http.md"));
+    let missing: Vec<_> =
+        families(&exported).into_iter().filter(|name| !documented.contains(*name)).collect();
+    assert_eq!(missing, [""; 0], "docs/http.md explains every metric");
+    assert!(alerts.len() >= 15, "{alerts:?}");
 }
 
 #[test]
@@ -89,16 +107,22 @@ fn metrics_are_what_has_been_counted_and_what_is_so_now() {
     for (count, counter) in (11..).zip(counts) {
         Counters::add(counter, count);
     }
-    Counters::add(&counters.stored_us, 2_500_000);
+    Counters::add(&counters.leader_changes, 3);
+    counters.store_time.observe(Duration::from_micros(400));
+    counters.store_time.observe(Duration::from_millis(2500));
+    counters.downtime.observe(Duration::from_secs(60));
     let replayed = Rejection::ALL.iter().position(|reason| *reason == Rejection::Replayed);
     Counters::add(&counters.rejected[replayed.expect("a reason")], 5);
-    fake.remember(1..=5);
-    fake.publish(|status| status.members[2].reachable = false);
-    let counted = "doyen_leader_changes_total{cluster=\"test\",member=\"n1\"} 3\n";
-    assert!(comes_true(|| fake.get("/metrics").body.contains(counted)), "changes are counted");
+    fake.publish(|status| {
+        status.members[2].reachable = false;
+        (status.members[2].recent_failures, status.members[2].penalty_remaining_ms) =
+            (2, Some(48_500));
+        status.drained = true;
+    });
+    for path in ["/leader", "/leader", "/nowhere"] {
+        fake.get(path);
+    }
     let answer = fake.get("/metrics");
-    let kind = answer.header("content-type").expect("a type");
-    assert!(kind.starts_with("application/openmetrics-text"), "{kind}");
     let labels = r#"cluster="test",member="n1""#;
     for sample in [
         format!("doyen_is_leader{{{labels}}} 1"),
@@ -110,14 +134,32 @@ fn metrics_are_what_has_been_counted_and_what_is_so_now() {
         format!("doyen_datagrams_received_total{{{labels}}} 12"),
         format!("doyen_datagrams_unsent_total{{{labels}}} 13"),
         format!("doyen_elections_total{{{labels}}} 14"),
-        format!("doyen_store_seconds_total{{{labels}}} 2.5"),
+        format!("doyen_leader_changes_total{{{labels}}} 3"),
+        format!("doyen_has_leader{{{labels}}} 1"),
+        format!("doyen_store_seconds_sum{{{labels}}} 2.5004"),
+        format!("doyen_store_seconds_count{{{labels}}} 2"),
+        format!("doyen_store_seconds_bucket{{{labels},le=\"0.00025\"}} 0"),
+        format!("doyen_store_seconds_bucket{{{labels},le=\"0.0005\"}} 1"),
+        format!("doyen_store_seconds_bucket{{{labels},le=\"2.5\"}} 2"),
+        format!("doyen_downtime_seconds_bucket{{{labels},le=\"10.0\"}} 0"),
+        format!("doyen_downtime_seconds_bucket{{{labels},le=\"+Inf\"}} 1"),
+        format!("doyen_drained{{{labels}}} 1"),
+        format!("doyen_rejoining{{{labels}}} 0"),
+        format!("doyen_recent_failures{{{labels},of=\"n3\"}} 2"),
+        format!("doyen_recent_failures{{{labels},of=\"n1\"}} 0"),
+        format!("doyen_penalty_remaining_seconds{{{labels},of=\"n3\"}} 48.5"),
+        format!("doyen_http_requests_total{{{labels},path=\"/leader\",code=\"200\"}} 2"),
+        format!("doyen_http_requests_total{{{labels},path=\"other\",code=\"404\"}} 1"),
+        format!("doyen_admin_calls_total{{{labels},result=\"unauthorized\"}} 0"),
+        format!("doyen_configuration_info{{{labels},fingerprint=\"0badcafe\"}} 1"),
+        format!("doyen_key_info{{{labels},fingerprint=\"11223344\",use=\"seal\"}} 1"),
+        format!("doyen_key_info{{{labels},fingerprint=\"aabbccdd\",use=\"open\"}} 1"),
         format!("doyen_datagrams_rejected_total{{{labels},reason=\"replayed\"}} 5"),
         format!("doyen_datagrams_rejected_total{{{labels},reason=\"forged\"}} 0"),
         format!("doyen_peer_reachable{{{labels},peer=\"n2\"}} 1"),
         format!("doyen_peer_reachable{{{labels},peer=\"n3\"}} 0"),
         format!("doyen_peer_rtt_seconds{{{labels},peer=\"n2\"}} 0.00031"),
         format!("doyen_build_info{{{labels},version=\"0.1.0\",algorithm=\"quorum\"}} 1"),
-        "# EOF".to_owned(),
     ] {
         assert!(answer.body.lines().any(|line| line == sample), "{sample} in {}", answer.body);
     }
@@ -130,6 +172,31 @@ fn metrics_are_what_has_been_counted_and_what_is_so_now() {
     }
 }
 
+/// What both formats are read by is in `tests/it/prometheus.rs`.
+#[test]
+fn the_format_of_metrics_is_the_one_that_the_client_prefers() {
+    let fake = Fake::leader();
+    let of = |accept: &str| {
+        let answer = fake.ask("GET", "/metrics", accept);
+        assert_eq!(answer.header("vary"), Some("accept"));
+        (answer.header("content-type").expect("a type").to_owned(), answer.body)
+    };
+    fake.get("/leader");
+    let (kind, text) = of("");
+    assert_eq!(kind, "text/plain; version=0.0.4; charset=utf-8");
+    assert!(text.contains("# TYPE doyen_elections_total counter\n"), "{text}");
+    assert!(text.contains("# TYPE doyen_build_info gauge\n"), "{text}");
+    assert!(text.contains("# TYPE process_cpu_seconds_total counter\n"), "{text}");
+    assert!(!text.contains("# EOF") && !text.contains("# UNIT"), "{text}");
+    let (kind, open) = of("accept: application/openmetrics-text; version=1.0.0\r\n");
+    assert_eq!(kind, "application/openmetrics-text; version=1.0.0; charset=utf-8");
+    assert!(open.contains("# TYPE doyen_elections counter\n"), "{open}");
+    assert!(open.contains("# TYPE doyen_build info\n"), "{open}");
+    assert!(open.contains("# UNIT process_cpu_seconds seconds\n"), "{open}");
+    assert!(open.ends_with("\n# EOF\n"), "{open}");
+    assert_eq!(exported(&text), exported(&open), "the samples are the same");
+}
+
 #[test]
 fn every_node_has_metrics_of_its_own() {
     let mut status = follower_of_n3();
@@ -138,5 +205,5 @@ fn every_node_has_metrics_of_its_own() {
     assert!(one.get("/metrics").body.contains(r#"doyen_has_lease{cluster="test",member="n1"} 1"#));
     let body = other.get("/metrics").body;
     assert!(body.contains(r#"doyen_has_lease{cluster="other",member="n1"} 0"#), "{body}");
-    assert!(!body.contains("test"), "{body}");
+    assert!(!body.contains("cluster=\"test\""), "{body}");
 }
