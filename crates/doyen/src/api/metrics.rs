@@ -102,6 +102,9 @@ impl Source {
         writer.gauge("term", "Current term", None, &state.term.0)?;
         let roles = ROLES.map(|role| (role.to_string(), u32::from(state.role == Some(role))));
         writer.gauges("role", "1 for the current role", None, "role", roles)?;
+        let pause = self.handle.status().pause.map_or(0, |pause| pause.remaining_ms);
+        let help = "Time until elections are no longer paused";
+        writer.gauge("pause_remaining", help, unit, &(pause as f64 / 1e3))?;
         let changes = self.observer.leader_changes();
         writer.counter(
             "leader_changes",
@@ -153,6 +156,10 @@ fn write_peers(writer: &mut Writer<'_>, status: &Status) -> fmt::Result {
     let reachable = peers().map(|peer| (peer.name.as_str(), u32::from(peer.reachable)));
     writer.gauges("peer_reachable", "Whether a member is reachable", None, "peer", reachable)?;
     let rtts = peers().filter_map(|peer| Some((peer.name.as_str(), peer.rtt_us? as f64 / 1e6)));
+    let failures =
+        status.members.iter().map(|it| (it.name.as_str(), u32::from(it.recent_failures)));
+    let help = "Recent failures of a member as leader, for which it ranks lower";
+    writer.gauges("recent_failures", help, None, "of", failures)?;
     let help = "Smoothed round-trip time to a member";
     writer.gauges("peer_rtt", help, Some(&Unit::Seconds), "peer", rtts)
 }
