@@ -35,6 +35,8 @@ pub enum Property {
     OneVotePerTerm,
     /// I7: a member votes for no rival of a leader until its vote lease is over.
     VoteLeasesKept,
+    /// A member that has stored a pause campaigns only as the successor of a leader that transferred leadership.
+    PausesKept,
     /// I5, I6, I8: the holder of a lease was elected, in a later term than any before.
     LeasesRise,
     /// I10: a member stores what a message depends on before it sends the message.
@@ -57,7 +59,7 @@ pub enum Property {
 
 /// Every property in the order of the enum: its name on the command line, what is claimed, and its statement.
 #[rustfmt::skip]
-const TABLE: [(Property, &str, Claim, &str); 17] = [
+const TABLE: [(Property, &str, Claim, &str); 18] = [
     (Property::Agreement, "A1", Claim::AtRest, "agreement: at the end of a run, all live members follow the same live member"),
     (Property::Validity, "A2", Claim::AtRest, "validity: at the end of a run, every leader that is followed is the best live member"),
     (Property::Termination, "A3", Claim::Rests, "termination: every run comes to rest; no election is open and every live member knows a leader"),
@@ -66,6 +68,7 @@ const TABLE: [(Property, &str, Claim, &str); 17] = [
     (Property::TermsNeverFall, "terms-never-fall", Claim::NoStep, "durable terms: the stored term of a member never falls"),
     (Property::OneVotePerTerm, "one-vote-per-term", Claim::NoStep, "one vote a term: no member votes for two candidates in the same term"),
     (Property::VoteLeasesKept, "vote-leases-kept", Claim::NoStep, "vote leases kept: a member votes for no rival of its leader until its vote lease is over"),
+    (Property::PausesKept, "pauses-kept", Claim::NoStep, "pauses kept: while a member has stored that elections are paused, it campaigns only as a successor"),
     (Property::LeasesRise, "leases-rise", Claim::NoStep, "leases rise: the holder of a lease was elected by a majority, in a later term than any leader before"),
     (Property::StoredFirst, "stored-first", Claim::NoStep, "stored first: a member stores what a message depends on before it sends the message"),
     (Property::LeasesCovered, "leases-covered", Claim::NoStep, "leases covered: while a lease runs, a majority votes for no rival of its holder, by any clock"),
@@ -83,6 +86,7 @@ impl From<Invariant> for Property {
             Invariant::TermsNeverFall => Self::TermsNeverFall,
             Invariant::OneVotePerTerm => Self::OneVotePerTerm,
             Invariant::VoteLeasesKept => Self::VoteLeasesKept,
+            Invariant::PausesKept => Self::PausesKept,
             Invariant::StoredFirst => Self::StoredFirst,
             Invariant::LeasesRise => Self::LeasesRise,
             Invariant::OneLease => Self::OneLeader,
@@ -93,8 +97,8 @@ impl From<Invariant> for Property {
 
 impl Property {
     /// Every property.
-    pub const ALL: [Self; 17] = {
-        let mut all = [Self::Agreement; 17];
+    pub const ALL: [Self; 18] = {
+        let mut all = [Self::Agreement; 18];
         let mut index = 0;
         while index < all.len() {
             all[index] = TABLE[index].0;
@@ -115,12 +119,13 @@ impl Property {
     ];
 
     /// The safety of a quorum.
-    pub const QUORUM: [Self; 8] = [
+    pub const QUORUM: [Self; 9] = [
         Self::OneLeader,
         Self::OneLeaderPerTerm,
         Self::TermsNeverFall,
         Self::OneVotePerTerm,
         Self::VoteLeasesKept,
+        Self::PausesKept,
         Self::LeasesRise,
         Self::StoredFirst,
         Self::LeasesCovered,

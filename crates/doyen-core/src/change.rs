@@ -17,9 +17,28 @@ pub enum ElectionReason {
     /// The cluster started with this leader.
     Founded,
     /// It was elected after the last leader that it knew was lost, or when it knew none.
-    Elected { after: Option<NodeId> },
+    Elected {
+        after: Option<NodeId>,
+        /// Why that leader was lost, as far as the elected member knows.
+        #[serde(default)]
+        cause: Option<Loss>,
+    },
     /// The last leader transferred leadership to it.
     Transferred { by: NodeId, reason: TransferReason },
+}
+
+/// Why a member lost its leader.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Loss {
+    /// Its heartbeats no longer arrived: it died, or messages from it got lost.
+    Unreachable,
+    /// It reported that no majority renewed its lease.
+    NotRenewed,
+    /// It reported that no majority ever confirmed it.
+    NotConfirmed,
+    /// It reported that it gave up its lease, for this reason.
+    Transferred(TransferReason),
 }
 
 /// Why a leader transferred leadership.
@@ -30,7 +49,7 @@ pub enum TransferReason {
     Outranked,
     /// The operator prefers another member.
     Preferred,
-    /// The operator told it to resign, or its process is shutting down.
+    /// The operator told it to resign.
     Resigned,
     /// The operator named the successor.
     Requested,
@@ -40,6 +59,8 @@ pub enum TransferReason {
     Crashed,
     /// What it runs as leader keeps failing.
     Failed,
+    /// Its process is shutting down.
+    ShuttingDown,
 }
 
 impl TransferReason {
@@ -87,6 +108,8 @@ pub enum LeaderChange {
     Follows { leader: NodeId, term: Term, reason: ElectionReason },
     /// This member's leader is unreachable.
     LostContact { leader: NodeId, term: Term },
+    /// This member's leader reported that it no longer leads, and named no successor.
+    LeaderLeft { leader: NodeId, term: Term, reason: Loss },
     /// This member's own lease lapsed. It must not act, but tries for a while to renew the lease in the same term.
     LeaseLapsed { term: Term },
     /// The lapse was only a gap: this member has a lease again in the same term.
@@ -105,9 +128,10 @@ impl ElectionReason {
     pub fn describe(self, name: Names<'_>) -> String {
         match self {
             Self::Founded => "leader from the start".to_owned(),
-            Self::Elected { after: None } => "elected; no previous leader known".to_owned(),
-            Self::Elected { after: Some(id) } => {
-                format!("elected after {} lost leadership", name(id))
+            Self::Elected { after: None, .. } => "elected; no previous leader known".to_owned(),
+            Self::Elected { after: Some(id), cause } => {
+                let lost = cause.map_or("lost leadership".to_owned(), |cause| cause.to_string());
+                format!("elected after {} {lost}", name(id))
             }
             Self::Transferred { by, reason: TransferReason::Crashed } => {
                 format!(
@@ -156,6 +180,9 @@ impl LeaderChange {
             Self::LostContact { leader, term } => {
                 format!("lost contact with leader {} (term {term})", name(leader))
             }
+            Self::LeaderLeft { leader, term, reason } => {
+                format!("leader {} (term {term}) {}", name(leader), reason)
+            }
             Self::LeaseLapsed { term } => {
                 format!("lease lapsed (term {term}): no majority renewed it in time")
             }
@@ -178,6 +205,21 @@ impl fmt::Display for ElectionReason {
     }
 }
 
+impl fmt::Display for Loss {
+    /// The predicate of a sentence whose subject is the leader.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreachable => f.write_str("became unreachable"),
+            Self::NotRenewed => f.write_str("stepped down: no majority renewed its lease in time"),
+            Self::NotConfirmed => f.write_str("stepped down: no majority confirmed its election"),
+            Self::Transferred(TransferReason::Crashed) => {
+                f.write_str("died and its guardian released the lease")
+            }
+            Self::Transferred(reason) => write!(f, "gave up its lease ({reason})"),
+        }
+    }
+}
+
 impl fmt::Display for LeaderChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.describe(&|id| id.to_string()))
@@ -194,6 +236,7 @@ impl fmt::Display for TransferReason {
             Self::Drained => "drained",
             Self::Crashed => "crashed",
             Self::Failed => "what it runs keeps failing",
+            Self::ShuttingDown => "shutting down",
         })
     }
 }

@@ -8,6 +8,7 @@
 //! | stored terms never fall ([`Entry::store`]) | yes | yes | yes |
 //! | one vote per term ([`Entry::store`], [`Entry::send`]) | every vote that was ever sent | the disk, and the last vote that was lost with one | the disk |
 //! | a message leaves only in the stored term, and a vote only as stored ([`Entry::send`]) | yes | yes | yes |
+//! | no candidate while elections are paused ([`Entry::send`]) | yes | yes | yes |
 //! | vote leases are kept ([`Entry::send`]) | by the fastest clock | in ticks, where timers are bounded | by the node's own clock |
 //! | a lease is in the stored term ([`Entry::lead`]), and terms of leases rise ([`rises`]) | yes | yes | its own leases |
 //! | a leader was elected ([`elected`]) | all votes | what the disks show of votes | no: it does not know the votes of others |
@@ -34,6 +35,8 @@ pub enum Invariant {
     OneVotePerTerm,
     /// A member votes for no rival of a leader until its vote lease is over.
     VoteLeasesKept,
+    /// A member that has stored a pause campaigns only as the successor of a leader that transferred leadership.
+    PausesKept,
     /// What a message depends on has been stored before it leaves.
     StoredFirst,
     /// A leader was elected, in a later term than any leader before.
@@ -82,19 +85,25 @@ impl Contradiction {
     }
 }
 
-/// What a disk shows of votes: the term, and the vote in that term.
+/// What a disk shows of votes: the term, and the vote in that term; and whether elections are paused.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Stored {
     /// The highest term that was stored; zero if none was.
     pub term: Term,
     /// The vote in that term.
     pub vote: Option<NodeId>,
+    /// Whether elections are paused.
+    pub paused: bool,
 }
 
 impl Stored {
-    /// Reads the term and the vote from this disk.
+    /// Reads this disk.
     pub fn on<D: Durable>(disk: Option<&D>) -> Self {
-        disk.map_or_else(Self::default, |disk| Self { term: disk.term(), vote: disk.vote() })
+        disk.map_or_else(Self::default, |disk| Self {
+            term: disk.term(),
+            vote: disk.vote(),
+            paused: disk.is_paused(),
+        })
     }
 }
 
@@ -104,7 +113,8 @@ impl Display for Stored {
         match self.vote {
             Some(vote) => write!(f, "and its vote for {vote}"),
             None => write!(f, "and no vote"),
-        }
+        }?;
+        if self.paused { f.write_str(", and that elections are paused") } else { Ok(()) }
     }
 }
 
@@ -177,10 +187,13 @@ impl<T: Copy + Ord + Display> Entry<T> {
             let lease = format!("has given the leader of term {term} a vote lease until {until}");
             contradiction(Invariant::VoteLeasesKept, lease)
         });
+        let campaigns = matches!(pledge, Pledge::Candidacy { succeeds: false, .. });
+        let impatient = (stored.paused && campaigns)
+            .then(|| contradiction(Invariant::PausesKept, format!("has stored {stored}")));
         let is_stored = stored.term == term && (vote.is_none() || stored.vote == vote);
         let unstored = (!is_stored)
             .then(|| contradiction(Invariant::StoredFirst, format!("has stored {stored}")));
-        [second, unfaithful, unstored].into_iter().flatten()
+        [second, unfaithful, impatient, unstored].into_iter().flatten()
     }
 
     /// The process gives the leader of `term` a vote lease. A shorter one does not shorten a longer one of the same
@@ -208,7 +221,8 @@ impl<T: Copy + Ord + Display> Entry<T> {
     /// Whether the process may have voted for `leader` in `term`, as far as its disk shows: if it has stored a later
     /// term, its vote in this one is unknown.
     pub fn may_have_voted(&self, leader: NodeId, term: Term) -> bool {
-        self.stored.term > term || self.stored == Stored { term, vote: Some(leader) }
+        let Stored { term: latest, vote, .. } = self.stored;
+        latest > term || (latest, vote) == (term, Some(leader))
     }
 }
 
@@ -216,7 +230,7 @@ impl Pledge {
     /// The term of the commitment.
     pub fn term(self) -> Term {
         match self {
-            Self::Candidacy { term }
+            Self::Candidacy { term, .. }
             | Self::Vote { term }
             | Self::VoteLease { term }
             | Self::Release { term } => term,
@@ -328,7 +342,7 @@ mod tests {
     const OTHER: NodeId = NodeId(2);
 
     fn stored(term: u64, vote: Option<NodeId>) -> Stored {
-        Stored { term: Term(term), vote }
+        Stored { term: Term(term), vote, paused: false }
     }
 
     fn entry(term: u64, vote: Option<NodeId>) -> Entry<u64> {
@@ -363,13 +377,25 @@ mod tests {
         assert_eq!(sent(&entry(3, Some(OTHER)), vote(4), None), stored_first);
         assert_eq!(sent(&entry(5, Some(OTHER)), vote(4), None), stored_first, "an older term");
         assert_eq!(sent(&entry(4, Some(OTHER)), vote(4), Some(ME)), [Invariant::OneVotePerTerm]);
-        let candidacy = Pledge::Candidacy { term: Term(4) };
+        let candidacy = Pledge::Candidacy { term: Term(4), succeeds: false };
         assert_eq!(sent(&entry(4, Some(ME)), candidacy, None), []);
         assert_eq!(sent(&entry(4, Some(OTHER)), candidacy, None), stored_first);
         for pledge in [Pledge::VoteLease { term: Term(4) }, Pledge::Release { term: Term(4) }] {
             assert_eq!(sent(&entry(4, None), pledge, None), []);
             assert_eq!(sent(&entry(5, None), pledge, None), stored_first);
         }
+    }
+
+    #[test]
+    fn while_elections_are_paused_only_a_successor_campaigns() {
+        let mut entry = entry(4, Some(ME));
+        entry.stored.paused = true;
+        let candidacy = |succeeds| Pledge::Candidacy { term: Term(4), succeeds };
+        assert_eq!(sent(&entry, candidacy(false), None), [Invariant::PausesKept]);
+        assert_eq!(sent(&entry, candidacy(true), None), []);
+        assert_eq!(sent(&entry, Pledge::VoteLease { term: Term(4) }, None), []);
+        entry.stored.paused = false;
+        assert_eq!(sent(&entry, candidacy(false), None), []);
     }
 
     #[test]

@@ -153,6 +153,11 @@ pub trait Durable: Clone + Eq + Hash + Debug + Serialize {
         false
     }
 
+    /// Whether it knows of a pause that is not over.
+    fn is_paused(&self) -> bool {
+        false
+    }
+
     /// Whether the member has lost its disk and has not yet stored a state to continue from. If it restarts, it is
     /// still rejoining.
     fn is_rejoining(&self) -> bool {
@@ -238,6 +243,8 @@ pub enum Event<M, T> {
 pub enum AdminCommand {
     /// Step down as leader.
     Resign,
+    /// Step down as leader, because its process is about to end.
+    ShutDown,
     /// Step down as leader, because what it runs keeps failing: that counts as a failure.
     GiveUp,
     /// Transfer leadership to this member.
@@ -259,12 +266,17 @@ pub enum AdminCommand {
     },
     /// The attribute of this member has changed.
     Attribute(i64),
+    /// No member campaigns for this time, except by a transfer. Any member accepts it and tells the others.
+    Pause { lasting: Span },
+    /// End a pause. Any member accepts it and tells the others.
+    Resume,
 }
 
 impl fmt::Display for AdminCommand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Resign => f.write_str("resign"),
+            Self::ShutDown => f.write_str("shut down"),
             Self::GiveUp => f.write_str("give up"),
             Self::Transfer { to } => write!(f, "transfer to {to}"),
             Self::Drain { never: true, .. } => f.write_str("drain, never lead"),
@@ -273,6 +285,8 @@ impl fmt::Display for AdminCommand {
             Self::Undrain => f.write_str("undrain"),
             Self::Prefer { member, lasting } => write!(f, "prefer {member} for {lasting}"),
             Self::Attribute(attr) => write!(f, "attribute {attr}"),
+            Self::Pause { lasting } => write!(f, "pause for {lasting}"),
+            Self::Resume => f.write_str("resume"),
         }
     }
 }
@@ -288,6 +302,8 @@ pub enum Refusal {
     NoOtherCandidate,
     /// It has lost its disk, and has no state yet that it may store.
     Rejoining,
+    /// There is no pause to end.
+    NotPaused,
 }
 
 impl fmt::Display for Refusal {
@@ -305,6 +321,7 @@ impl fmt::Display for Refusal {
             Self::Rejoining => f.write_str(
                 "it has lost its disk, and not every other member has answered yet; try again later",
             ),
+            Self::NotPaused => f.write_str("elections are not paused"),
         }
     }
 }
@@ -339,6 +356,10 @@ pub enum Notice {
     Changed(LeaderChange),
     /// A command was rejected.
     Refused(Refusal),
+    /// Elections are paused for this time, by a command that `by` accepted.
+    Paused { by: NodeId, left: Span },
+    /// Elections are no longer paused: by a command that this member accepted, or because the time is over.
+    Resumed { by: Option<NodeId> },
     /// This member has a different configuration, and is ignored.
     ForeignConfiguration(NodeId),
     /// The disk is an old copy: another member has received from this one in a later term. The member has halted, and

@@ -14,7 +14,7 @@ use crate::config::{Mode, Variant};
 use crate::protocol::RuleText;
 use crate::session;
 
-pub use any::{AnyConfig, AnyDurable, AnyMessage, AnyProtocol, AnyTimer};
+pub use any::{AnyConfig, AnyDurable, AnyMessage, AnyProtocol, AnyTimer, EarlierMessage};
 
 /// The algorithms.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -169,6 +169,10 @@ impl<D: Durable> Durable for Kept<D> {
         self.inner.as_ref().is_some_and(Durable::is_drained)
     }
 
+    fn is_paused(&self) -> bool {
+        self.inner.as_ref().is_some_and(Durable::is_paused)
+    }
+
     fn is_rejoining(&self) -> bool {
         self.rejoining
     }

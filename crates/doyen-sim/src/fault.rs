@@ -402,11 +402,26 @@ pub(crate) fn longest_paces(settings: &Settings, faults: &[Fault]) -> Settings {
 
 /// For how long anybody is preferred, at most: so long a lower member may lead in peace.
 pub(crate) fn longest_preference(faults: &[Fault]) -> Span {
-    let lasting = |fault: &Fault| match fault.what {
-        Action::Command { command: AdminCommand::Prefer { lasting, .. }, .. } => Some(lasting),
+    longest_command(faults, |command| match command {
+        AdminCommand::Prefer { lasting, .. } => Some(lasting),
+        _ => None,
+    })
+}
+
+/// For how long elections are paused, at most: after a restart the step of the pause in which it fell begins again.
+pub(crate) fn longest_pause(faults: &[Fault]) -> Span {
+    longest_command(faults, |command| match command {
+        AdminCommand::Pause { lasting } => Some(lasting),
+        _ => None,
+    })
+}
+
+fn longest_command(faults: &[Fault], lasting: fn(AdminCommand) -> Option<Span>) -> Span {
+    let of_fault = |fault: &Fault| match fault.what {
+        Action::Command { command, .. } => lasting(command),
         _ => None,
     };
-    faults.iter().filter_map(lasting).max().unwrap_or_default()
+    faults.iter().filter_map(of_fault).max().unwrap_or_default()
 }
 
 /// When the last fault whose time is known beforehand is over, and what it delayed has arrived.

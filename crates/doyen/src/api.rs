@@ -67,7 +67,7 @@ use server::Listener;
 use watchers::Watchers;
 
 pub use auth::{Admin, BearerSecret, PreparedAdmin, SECRET_FILE, SecretError, only_value};
-pub use commands::{Accepted, Drain, MemberRef, Prefer, Transfer};
+pub use commands::{Accepted, Drain, MemberRef, Pause, Prefer, Transfer};
 pub use permit::{PermitGiven, PermitRequest, TokenGiven};
 pub use problem::Problem;
 pub use report::{LeaderReport, Name};

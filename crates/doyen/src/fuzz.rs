@@ -20,7 +20,7 @@ use doyen_core::node::{Node, NodeConfig};
 use doyen_core::protocol::{
     AdminCommand, Boot, Effect, EffectOf, Effects, Event, Notice, Origin, Protocol, View,
 };
-use doyen_core::registry::{Algorithm, AnyConfig, AnyProtocol};
+use doyen_core::registry::{Algorithm, AnyConfig, AnyProtocol, EarlierMessage};
 use doyen_core::session::{PLAUSIBLE_TIMES, Session, SessionConfig};
 use doyen_core::time::{Delay, Span};
 
@@ -99,6 +99,11 @@ fn decode(algorithm: Algorithm, bytes: &[u8]) {
     if let Ok(packet) = algorithm.read_packet(&mut postcard::Deserializer::from_bytes(bytes)) {
         let again = postcard::to_allocvec(&packet).expect("what was decoded can be encoded");
         assert!(again.len() <= bytes.len(), "{packet:?} has grown");
+    }
+    let earlier = algorithm.read_earlier_packet(&mut postcard::Deserializer::from_bytes(bytes));
+    if let Ok(packet) = earlier {
+        let again = postcard::to_allocvec(&packet.map(EarlierMessage));
+        assert!(again.expect("what was decoded can be encoded").len() <= bytes.len(), "it has grown");
     }
 }
 
@@ -256,7 +261,7 @@ impl World {
     fn command(&mut self, member: usize, what: u8, how: u8) {
         let to = NodeId(u32::from(how % 5));
         let lasting = Span::from_millis(u64::from(how) << 8);
-        let command = match what % 8 {
+        let command = match what % 10 {
             0 => return self.handle(member, Event::Campaign),
             1 => return self.handle(member, Event::Retired),
             2 => AdminCommand::Resign,
@@ -264,6 +269,8 @@ impl World {
             4 => AdminCommand::Drain { lasting: (how > 100).then_some(lasting), never: how > 200 },
             5 => AdminCommand::Undrain,
             6 => AdminCommand::Prefer { member: to, lasting },
+            7 => AdminCommand::Pause { lasting },
+            8 => AdminCommand::Resume,
             _ => AdminCommand::Attribute(i64::from_le_bytes([how; 8])),
         };
         self.handle(member, Event::Command(command));

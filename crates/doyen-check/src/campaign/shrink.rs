@@ -255,7 +255,10 @@ fn length_of(action: &mut Action) -> Option<&mut Span> {
         Action::Pause { lasting, .. }
         | Action::Replace { hung: lasting, .. }
         | Action::Attributes { lasting, .. }
-        | Action::Command { command: AdminCommand::Prefer { lasting, .. }, .. } => Some(lasting),
+        | Action::Command {
+            command: AdminCommand::Prefer { lasting, .. } | AdminCommand::Pause { lasting },
+            ..
+        } => Some(lasting),
         Action::Command { command: AdminCommand::Drain { lasting, .. }, .. } => lasting.as_mut(),
         Action::Crash { .. }
         | Action::Restart { .. }

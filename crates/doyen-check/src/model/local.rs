@@ -118,7 +118,7 @@ impl<P: Explore> Context<'_, P> {
     }
 }
 
-/// The commands that operators give the `members` of a quorum. A preference holds for a few heartbeats.
+/// The commands that operators give the `members` of a quorum. A preference and a pause hold for a few heartbeats.
 pub(crate) fn commands(members: &Members, clock: Option<Clock>) -> Vec<(Item, AdminCommand)> {
     let lasting = clock.map_or(Span::ZERO, |clock| clock.tick * 4);
     let transfers = members.iter().map(|to| AdminCommand::Transfer { to });
@@ -126,6 +126,7 @@ pub(crate) fn commands(members: &Members, clock: Option<Clock>) -> Vec<(Item, Ad
     let others = members.iter().map(|member| AdminCommand::Prefer { member, lasting });
     let others = others
         .chain([AdminCommand::Drain { lasting: None, never: false }, AdminCommand::Undrain])
+        .chain([AdminCommand::Pause { lasting }, AdminCommand::Resume])
         .map(|it| (Item::Command, it));
     transfers.chain(others).collect()
 }
@@ -252,7 +253,7 @@ impl<P: Explore> Local<P> {
 
     /// Whether it may have voted for `leader` in `term`. A vote that was lost with the disk counts.
     pub(crate) fn may_have_voted(&self, leader: NodeId, term: Term) -> bool {
-        let lost = |(term, vote)| Stored { term, vote: Some(vote) };
+        let lost = |(term, vote)| Stored { term, vote: Some(vote), paused: false };
         let lost = self.lost_vote.map(|vote| Entry { stored: lost(vote), ..self.entry() });
         let mut entries = std::iter::once(self.entry()).chain(lost);
         entries.any(|entry| entry.may_have_voted(leader, term))

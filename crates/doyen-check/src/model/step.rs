@@ -202,11 +202,14 @@ impl<P: Explore> Model<'_, P> {
 fn command_text(command: AdminCommand, member: NodeId) -> String {
     match command {
         AdminCommand::Resign => format!("resign {member}"),
+        AdminCommand::ShutDown => format!("shut down {member}"),
         AdminCommand::GiveUp => format!("give up {member}"),
         AdminCommand::Transfer { to } => format!("transfer {member} to {to}"),
         AdminCommand::Drain { .. } => format!("drain {member}"),
         AdminCommand::Undrain => format!("undrain {member}"),
         AdminCommand::Prefer { member: preferred, .. } => format!("prefer {preferred} at {member}"),
+        AdminCommand::Pause { .. } => format!("pause elections at {member}"),
+        AdminCommand::Resume => format!("resume elections at {member}"),
         AdminCommand::Attribute(attr) => format!("set the attribute of {member} to {attr}"),
     }
 }

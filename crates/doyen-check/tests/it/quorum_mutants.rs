@@ -108,6 +108,8 @@ const TABLE: &[(&str, Way)] = &[
     ("release-is-for-its-term", Way::Explored),
     ("lease-binds-its-holder", Way::Explored),
     ("retired-first", Way::Explored),
+    ("pause-holds", Way::Random(Property::PausesKept)),
+    ("later-pause-wins", Way::Scenario("a_pause_that_was_ended_does_not_return")),
     ("job-ends-before-release", Way::Explored),
     ("permit-ends-before-release", Way::Explored),
     ("witness-never-leads", Way::Random(Property::LeasesRise)),

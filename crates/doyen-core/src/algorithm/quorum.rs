@@ -38,6 +38,7 @@
 //! | Q14 | TIMEOUT-NOW, RELEASE | campaigns at once; or is released from its vote lease |
 //! | Q15 | follows another leader although it was the successor | penalizes itself (`rank.rs`) |
 //! | Q16 | its process died as leader | its host sends TIMEOUT-NOW and RELEASE, once nothing relies on the lease any more (`handover.rs`) |
+//! | Q17 | the operator pauses elections | stores that, tells all, and campaigns only as a successor until it is over (`pause.rs`) |
 //!
 //! A member is *bound* while it is in hold-down, while its vote lease runs, and while its own lease runs. A bound member
 //! does not vote.
@@ -67,7 +68,9 @@ pub mod explore;
 mod follower;
 mod inspect;
 mod leader;
-mod message;
+pub(crate) mod message;
+mod pause;
+mod penalty;
 mod rank;
 mod reachability;
 mod recovery;
@@ -95,6 +98,8 @@ use recovery::{MAX_HELLOS, Recovery};
 pub use ballot::{Drain, Stored};
 pub use explore::voter;
 pub use message::{Answer, Body, Heartbeat, Message, Round, Unreachable};
+pub use pause::Pause;
+pub use penalty::Penalty;
 pub use rank::{Preference, Rank};
 
 /// A member of a quorum: its role, and what it keeps in every role.
@@ -163,6 +168,8 @@ pub enum Timer {
     Penalty(NodeId),
     /// The end of a drain.
     Drain,
+    /// A step of the countdown of a pause.
+    Pause,
     /// The time of the longest vote lease that may run.
     LongestVoteLease,
     /// Its next HELLO.
@@ -291,11 +298,12 @@ impl Protocol for Quorum {
 
 impl Quorum {
     fn on_message(&mut self, from: NodeId, message: Message, cx: &mut Cx<'_>) {
-        let Message { config: theirs, term, body } = message;
+        let Message { config: theirs, term, pause, body } = message;
         if theirs != self.configuration {
             return cx.inform(Notice::ForeignConfiguration(from));
         }
         self.mark_reachable(from, cx);
+        self.hear_pause(pause, cx);
         if self.has_not_answered(from) && self.recovery.hellos >= MAX_HELLOS {
             self.greet(from, cx);
         }
@@ -329,7 +337,9 @@ impl Quorum {
             Body::TimeoutNow { reason, preference } => {
                 self.on_timeout_now(from, term, (reason, preference), cx);
             }
-            Body::Release { successor } => self.on_release(from, term, successor, cx),
+            Body::Release { successor, reason } => {
+                self.on_release(from, term, (successor, reason), cx);
+            }
             Body::Welcome { incarnation, seen, longest, failures } => {
                 self.on_welcome(from, term, (incarnation, seen, longest, failures), cx);
             }
@@ -339,7 +349,7 @@ impl Quorum {
                 }
             }
             Body::Probe { rank, unreachable } => {
-                self.ranking.learn(cx.config, from, rank);
+                self.learn_rank(from, rank, cx);
                 self.note_unreachable(cx.config, from, &unreachable);
             }
             Body::Hello { incarnation, .. } => self.on_hello(from, incarnation, cx),
@@ -372,6 +382,7 @@ impl Quorum {
             }
             Timer::Penalty(id) => self.decay_penalty(id, cx),
             Timer::Drain => self.undrain(cx),
+            Timer::Pause => self.on_pause_step(cx),
             Timer::LongestVoteLease => self.on_longest_over(cx),
             Timer::Hello => self.say_hello(cx),
             Timer::Probe => self.on_probe_due(cx),
@@ -407,7 +418,8 @@ impl Quorum {
 
     /// Its rank, as it tells the others.
     fn rank(&self, config: &Config) -> Rank {
-        Rank { failures: self.ranking.penalty(self.id), ..self.ranking.rank(config, self.id) }
+        let Penalty { failures, failed_in, .. } = self.ranking.penalty(self.id);
+        Rank { failures, failed_in, ..self.ranking.rank(config, self.id) }
     }
 
     fn amend_rank(&mut self, config: &Config, change: impl FnOnce(&mut Rank)) {
@@ -419,10 +431,10 @@ impl Quorum {
     /// Sends a message. A member that has not answered HELLO gets another HELLO instead: its answer must not be about what
     /// this incarnation sends.
     fn send(&self, to: NodeId, body: Body, cx: &mut Cx<'_>) {
-        let (config, term) = (self.configuration, self.ballot.term());
+        let (config, term, pause) = (self.configuration, self.ballot.term(), self.latest_pause());
         let is_greeting = matches!(body, Body::Hello { .. } | Body::Welcome { .. });
         let body = if is_greeting || !self.has_not_answered(to) { body } else { self.hello() };
-        cx.send(to, Message { config, term, body });
+        cx.send(to, Message { config, term, pause, body });
     }
 
     fn broadcast(&self, body: &Body, cx: &mut Cx<'_>) {

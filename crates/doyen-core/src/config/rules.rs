@@ -74,6 +74,10 @@ pub enum Rule {
     PermitEndsBeforeRelease,
     /// A witness never leads.
     WitnessNeverLeads,
+    /// While elections are paused a member campaigns only as the successor of a leader that transferred leadership.
+    PauseHolds,
+    /// The pause or resume of the highest number counts, whichever message arrives last.
+    LaterPauseWins,
     /// A member that lost its disk votes in no term in which it may have voted.
     RejoinVotesLater,
     /// A member that lost its disk waits until every other member has answered.

@@ -27,6 +27,7 @@ use crate::protocol::{
     AlgorithmMessage, Bonds, Boot, Commitments, Durable, Effect, Effects, Event, Kind, Message,
     Protocol, View,
 };
+use crate::algorithm::quorum::message::earlier;
 use crate::session::{Kept, Letter};
 
 /// Evaluates an expression for the algorithm at hand. There are two forms:
@@ -374,13 +375,17 @@ macro_rules! forward {
     )*};
 }
 
-impl AnyMessage {
-    /// The same message for members that run the version of the protocol before this one.
-    #[must_use]
-    pub fn for_earlier_version(self) -> Self {
-        match self {
-            Self::Quorum(message) => Self::Quorum(message.for_earlier_version()),
-            other => other,
+/// A message that is written as the release before this one wrote it.
+#[derive(Clone, Debug)]
+pub struct EarlierMessage(pub AnyMessage);
+
+impl Serialize for EarlierMessage {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.0 {
+            AnyMessage::Quorum(message) => {
+                earlier::Message::from(message.clone()).serialize(serializer)
+            }
+            other => other.serialize(serializer),
         }
     }
 }
@@ -390,6 +395,7 @@ impl Durable for AnyDurable {
         fn term -> Term;
         fn vote -> Option<NodeId>;
         fn is_drained -> bool;
+        fn is_paused -> bool;
         fn is_rejoining -> bool;
         fn incarnation -> Option<Incarnation>;
     }
@@ -434,6 +440,20 @@ impl Algorithm {
         })
     }
 
+    /// Reads a packet as the release before this one wrote it.
+    pub fn read_earlier_packet<'de, D: Deserializer<'de>>(
+        self,
+        from: D,
+    ) -> Result<Packet<AnyMessage>, D::Error> {
+        match self {
+            Self::Quorum => {
+                let packet = Packet::<earlier::Message>::deserialize(from)?;
+                Ok(packet.map(|message| AnyMessage::Quorum(message.into())))
+            }
+            other => other.read_packet(from),
+        }
+    }
+
     /// Reads a letter between processes.
     pub fn read_letter<'de, D: Deserializer<'de>>(
         self,
@@ -451,6 +471,31 @@ impl Algorithm {
         from: D,
     ) -> Result<Kept<AnyDurable>, D::Error> {
         dispatch!(self, P => Ok(Kept::<DurableOf<P>>::deserialize(from)?.map(P::wrap)))
+    }
+
+    /// Reads what a process of the release before this one has stored.
+    pub fn read_earlier_kept<'de, D: Deserializer<'de>>(
+        self,
+        from: D,
+    ) -> Result<Kept<AnyDurable>, D::Error> {
+        match self {
+            Self::Quorum => {
+                let kept = Kept::<earlier::Stored>::deserialize(from)?;
+                Ok(kept.map(|stored| AnyDurable::Quorum(stored.into())))
+            }
+            other => other.read_kept(from),
+        }
+    }
+
+    /// Reads what a member of the release before this one has stored.
+    pub fn read_earlier_durable<'de, D: Deserializer<'de>>(
+        self,
+        from: D,
+    ) -> Result<AnyDurable, D::Error> {
+        match self {
+            Self::Quorum => Ok(AnyDurable::Quorum(earlier::Stored::deserialize(from)?.into())),
+            other => other.read_durable(from),
+        }
     }
 
     /// Reads what a member has stored.

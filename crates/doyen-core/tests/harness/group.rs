@@ -631,6 +631,9 @@ fn told(notice: Notice) -> String {
         Notice::NoOtherMember => {
             "halts: no other member knows which terms there have been".to_owned()
         }
+        Notice::Paused { by, left } => format!("elections are paused for {left} (command at {by})"),
+        Notice::Resumed { by: Some(by) } => format!("elections are resumed (command at {by})"),
+        Notice::Resumed { by: None } => "elections are resumed: the pause is over".to_owned(),
         Notice::OutOfTerms => "no term is left".to_owned(),
         Notice::Replaced { seen, by } => format!("halts: {by} has met incarnation {}", seen.0),
         Notice::WrongClock => "halts: its clock is wrong".to_owned(),

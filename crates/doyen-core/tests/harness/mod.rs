@@ -33,10 +33,14 @@ impl Storable for Term {
 
 impl Storable for Stored {
     fn told(self) -> String {
-        let Self { term, voted, longest, drained } = self;
+        let Self { term, voted, longest, drained, pause } = self;
         let voted = voted.map_or(String::new(), |voted| format!(" voted={voted}"));
         let drained = drained.map_or("", |_| " drained");
-        format!("term={term}{voted} longest={}{drained}", time::Time(longest))
+        let pause = pause.map_or(String::new(), |pause| match pause.left {
+            Span::ZERO => " resumed".to_owned(),
+            left => format!(" paused={}", time::Time(left)),
+        });
+        format!("term={term}{voted} longest={}{drained}{pause}", time::Time(longest))
     }
 }
 

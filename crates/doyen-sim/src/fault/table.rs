@@ -86,6 +86,7 @@ enum Has {
 #[serde(rename_all = "kebab-case")]
 enum Command {
     Resign,
+    ShutDown,
     GiveUp,
     Transfer,
     Drain,
@@ -93,6 +94,8 @@ enum Command {
     Undrain,
     Prefer,
     Attribute,
+    Pause,
+    Resume,
 }
 
 impl TryFrom<Table> for Fault {
@@ -205,11 +208,16 @@ impl Table {
         let mut to = || self.to.take().ok_or("to: is missing; say which member");
         let command = match command {
             Command::Resign => AdminCommand::Resign,
+            Command::ShutDown => AdminCommand::ShutDown,
             Command::GiveUp => AdminCommand::GiveUp,
             Command::Transfer => AdminCommand::Transfer { to: to()? },
             Command::Drain => AdminCommand::Drain { lasting: self.lasting.take(), never: false },
             Command::DrainNever => AdminCommand::Drain { lasting: None, never: true },
             Command::Undrain => AdminCommand::Undrain,
+            Command::Pause => {
+                AdminCommand::Pause { lasting: required(self.lasting.take(), "for")? }
+            }
+            Command::Resume => AdminCommand::Resume,
             Command::Prefer => AdminCommand::Prefer {
                 member: to()?,
                 lasting: required(self.lasting.take(), "for")?,
@@ -308,6 +316,7 @@ impl Table {
         self.member = Some(member);
         self.command = Some(match command {
             AdminCommand::Resign => Command::Resign,
+            AdminCommand::ShutDown => Command::ShutDown,
             AdminCommand::GiveUp => Command::GiveUp,
             AdminCommand::Transfer { to } => {
                 self.to = Some(to);
@@ -327,6 +336,11 @@ impl Table {
                 self.value = Some(value);
                 Command::Attribute
             }
+            AdminCommand::Pause { lasting } => {
+                self.lasting = Some(lasting);
+                Command::Pause
+            }
+            AdminCommand::Resume => Command::Resume,
         });
     }
 }

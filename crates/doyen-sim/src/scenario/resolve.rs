@@ -143,15 +143,17 @@ impl Case {
     pub fn recovery(&self) -> Span {
         let longest = fault::longest_paces(&self.config.quorum, &self.faults);
         let meeting = if self.sessions { MEETING } else { Span::ZERO };
+        let waiting = meeting + fault::longest_pause(&self.faults);
         longest.recovery(&self.config.timing, self.members())
-            + fault::stretched(meeting, fault::slowest_clock(&self.faults))
+            + fault::stretched(waiting, fault::slowest_clock(&self.faults))
     }
 
     /// How long members may need to settle once nothing more breaks: penalties run out, and the best takes over.
     pub fn settling(&self) -> Span {
         let longest = fault::longest_paces(&self.config.quorum, &self.faults);
         let meeting = if self.sessions { SESSIONS_CALM } else { Span::ZERO };
-        let settling = quorum_calm(&longest) + self.config.timing.preempt * 5 + meeting;
+        let pause = fault::longest_pause(&self.faults);
+        let settling = quorum_calm(&longest) + self.config.timing.preempt * 5 + meeting + pause;
         fault::stretched(settling, fault::slowest_clock(&self.faults))
     }
 

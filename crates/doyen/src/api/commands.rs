@@ -122,6 +122,16 @@ pub struct Prefer {
     pub lasting: String,
 }
 
+/// The arguments of `pause`.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Pause {
+    /// For how long, for example `1h`.
+    #[serde(rename = "for")]
+    #[schema(examples("1h"))]
+    pub lasting: String,
+}
+
 pub(super) fn routes() -> OpenApiRouter<App> {
     let mut router = OpenApiRouter::new()
         .routes(routes!(resign))
@@ -130,6 +140,8 @@ pub(super) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(drain))
         .routes(routes!(undrain))
         .routes(routes!(prefer))
+        .routes(routes!(pause))
+        .routes(routes!(resume))
         .routes(routes!(reload_keys));
     describe(router.get_openapi_mut());
     router
@@ -191,6 +203,7 @@ fn campaign_effect(status: &Status, leader: Option<NodeId>) -> String {
         }
         Some(leader) => format!("{} is the leader", status.name_of(leader)),
         None if !eligible => format!("{} is not eligible", status.name),
+        None if status.pause.is_some() => "elections are paused".to_owned(),
         None => return "starts an election, unless its vote lease still runs".to_owned(),
     };
     format!("starts no election: {why_not}")
@@ -236,6 +249,36 @@ async fn prefer(call: Call<Prefer>) -> Result<Accepted, Problem> {
         }
     };
     call.give(AdminCommand::Prefer { member: member.id, lasting }, effect).await
+}
+
+/// Pause elections for a while: no member campaigns, except by a transfer. Leases end as ever. For any member, which tells
+/// the others.
+#[utoipa::path(post, path = "/v1/pause", tag = "commands", request_body = Pause)]
+async fn pause(call: Call<Pause>) -> Result<Accepted, Problem> {
+    let lasting = parse_span(&call.body.lasting)?;
+    if lasting == Span::ZERO {
+        let detail = "for: a pause must last longer than 0s; `resume` ends one";
+        return Err(Kind::BadRequest.with_detail(detail));
+    }
+    let does = format!("pauses elections for {}", call.body.lasting);
+    let note = unaware(&call.app.handle.status());
+    call.give(AdminCommand::Pause { lasting }, Effect { does, note }).await
+}
+
+/// End a pause of elections. For any member, which tells the others.
+#[utoipa::path(post, path = "/v1/resume", tag = "commands")]
+async fn resume(call: Call<Nothing>) -> Result<Accepted, Problem> {
+    let note = unaware(&call.app.handle.status());
+    call.give(AdminCommand::Resume, Effect { does: "resumes elections".to_owned(), note }).await
+}
+
+/// Which members do not learn at once of a pause, or of its end.
+fn unaware(status: &Status) -> Option<String> {
+    let unreachable = status.members.iter().filter(|member| !member.reachable);
+    let names: Vec<&str> = unreachable.map(|member| &*member.name).collect();
+    (!names.is_empty()).then(|| {
+        format!("{} cannot be reached now, and will be told later", names.join(", "))
+    })
 }
 
 /// Why a preference for `id` has no effect yet, if an eligible member has a smaller penalty.
@@ -306,7 +349,10 @@ impl<T> Call<T> {
                 format!("prefer {} for {lasting}", name(member))
             }
             AdminCommand::Resign
+            | AdminCommand::ShutDown
             | AdminCommand::GiveUp
+            | AdminCommand::Pause { .. }
+            | AdminCommand::Resume
             | AdminCommand::Drain { .. }
             | AdminCommand::Undrain
             | AdminCommand::Attribute(_) => command.to_string(),
@@ -378,6 +424,9 @@ fn explain(status: &Status, error: &CommandError) -> Problem {
         Refusal::Unfit(id) => Kind::NotEligible.with_detail(why_not_eligible(status, *id)),
         Refusal::NoOtherCandidate => {
             Kind::NoSuccessor.with_detail("no other member is eligible and reachable now")
+        }
+        Refusal::NotPaused => {
+            Kind::NotPaused.with_detail(format!("elections are not paused, as far as {name} knows"))
         }
         Refusal::Rejoining => Kind::Rejoining.with_detail(CommandError::Rejoining.to_string()),
     };

@@ -120,6 +120,9 @@ impl Source {
         writer.gauge("term", "Current term", None, &state.term.0)?;
         let roles = ROLES.map(|role| (role.to_string(), u32::from(state.role == Some(role))));
         writer.gauges("role", "1 for the current role", None, "role", roles)?;
+        let pause = self.handle.status().pause.map_or(0, |pause| pause.remaining_ms);
+        let help = "Time until elections are no longer paused";
+        writer.gauge("pause_remaining", help, unit, &(pause as f64 / 1e3))?;
         let counters = self.handle.counters();
         let help = "Changes of the leader that this node saw";
         let changes = Counters::read(&counters.leader_changes);

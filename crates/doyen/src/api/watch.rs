@@ -173,11 +173,15 @@ fn without_times(status: &Status) -> Status {
     if let Some(last) = &mut status.last_leader {
         last.last_heard_ms = 0;
     }
+    if let Some(pause) = &mut status.pause {
+        pause.remaining_ms = 0;
+    }
     status.work_ms = status.work_ms.map(|_| 0);
     status.drained_remaining_ms = status.drained_remaining_ms.map(|_| 0);
     for member in &mut status.members {
         (member.last_seen_ms, member.rtt_us) = (None, None);
         member.penalty_remaining_ms = member.penalty_remaining_ms.map(|_| 0);
+        member.failed_ms_ago = member.failed_ms_ago.map(|_| 0);
     }
     status
 }

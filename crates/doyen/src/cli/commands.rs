@@ -1,4 +1,4 @@
-//! Admin commands: `resign`, `transfer`, `drain`, `undrain`, `prefer`, `reload-keys`.
+//! Admin commands: `resign`, `transfer`, `drain`, `undrain`, `prefer`, `pause`, `resume`, `reload-keys`.
 //!
 //! A command goes to the node that is addressed and is not forwarded. A command for the leader that reaches a follower
 //! is rejected with the leader's name.
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use clap::{Args, Subcommand};
-use doyen::api::{Accepted, Drain, MemberRef, Prefer, Problem, Transfer};
+use doyen::api::{Accepted, Drain, MemberRef, Pause, Prefer, Problem, Transfer};
 use serde::Serialize;
 use serde_json::json;
 
@@ -17,6 +17,18 @@ use super::{Answer, system};
 
 const EXITS: &str =
     "Exit: 0 accepted, 1 rejected, 2 wrong usage or admin secret, 3 the node cannot be reached.";
+
+const PAUSE: &str = "\
+Examples:
+  doyen pause --for 1h           before work on the network
+  doyen resume                   when it is done
+
+While elections are paused, no member campaigns, except by a transfer: `transfer`, `resign`, `drain`
+and a planned shutdown work as ever. Leases end as ever too, and `doyen run` then stops its command:
+a leader that loses its majority stops, unlike in Patroni's pause, where a primary goes on. If the
+leader dies, there is none until `resume` or until the time is over.
+Any member takes the command and tells the others; no leader is needed.
+Exit: 0 accepted, 1 rejected, 2 wrong usage or admin secret, 3 the node cannot be reached.";
 
 const PREFER: &str = "\
 Examples:
@@ -73,6 +85,20 @@ pub(crate) enum Admin {
         flags: CommandFlags,
     },
 
+    /// Pause elections for some time: no member campaigns, except by a transfer
+    #[command(after_help = PAUSE)]
+    Pause {
+        /// How long, for example 1h
+        #[arg(long = "for", value_name = "TIME", value_parser = parse_time)]
+        duration: Duration,
+        #[command(flatten)]
+        flags: CommandFlags,
+    },
+
+    /// End a pause of elections
+    #[command(after_help = EXITS)]
+    Resume(CommandFlags),
+
     /// Make a node read its key file again
     #[command(after_help = EXITS)]
     ReloadKeys(CommandFlags),
@@ -111,6 +137,10 @@ impl Admin {
                 let member = MemberRef::Name(member);
                 flags.send("prefer", &Prefer { member, lasting: text(duration) })
             }
+            Self::Pause { duration, flags } => {
+                flags.send("pause", &Pause { lasting: text(duration) })
+            }
+            Self::Resume(flags) => flags.send("resume", &json!({})),
             Self::ReloadKeys(flags) => flags.send("reload-keys", &json!({})),
         }
     }

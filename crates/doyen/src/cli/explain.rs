@@ -105,6 +105,7 @@ fn explanation(status: &Status, history: &[Entry]) -> String {
             lines.extend(absence::describe(status).iter().map(|text| format!("  {text}")));
         }
     }
+    lines.extend(status.paused().map(|paused| format!("  {paused}")));
     let change = latest_change(history);
     if !change.is_empty() {
         lines.push(format!("\nlast change, as {} saw it", status.name));

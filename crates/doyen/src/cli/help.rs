@@ -9,7 +9,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Observe a running cluster", &["status", "wait", "watch", "history", "explain"]),
     (
         "Control a running cluster",
-        &["resign", "transfer", "drain", "undrain", "prefer", "reload-keys"],
+        &["resign", "transfer", "drain", "undrain", "prefer", "pause", "resume", "reload-keys"],
     ),
     (
         "Study an election",

@@ -9,7 +9,7 @@ use anyhow::Result;
 use clap::Args;
 use doyen::config::ConfigError;
 use doyen::init::{Founding, NewMember};
-use doyen_core::config::quorum::Profile;
+use doyen_core::config::quorum::{Preemption, Profile};
 use doyen_core::registry::Algorithm;
 
 use super::Answer;
@@ -53,6 +53,10 @@ pub(crate) struct Init {
     /// How fast: fast, lan or wan
     #[arg(long, value_name = "NAME", default_value = "lan")]
     profile: Profile,
+
+    /// When a member of higher rank takes over from a working leader: never, delayed or immediate [default: delayed]
+    #[arg(long, value_name = "POLICY")]
+    preemption: Option<Preemption>,
 
     /// Where to write the members' folders [default: the cluster's name]
     #[arg(long, value_name = "DIR")]
@@ -123,7 +127,9 @@ impl Init {
             profile: self.profile,
             members: members.collect(),
             term_floor: self.term_floor,
-            settings: String::new(),
+            settings: self.preemption.map_or_else(String::new, |policy| {
+                format!("\n[preemption]\npolicy = \"{policy}\"\n")
+            }),
         };
         (founding, problems)
     }

@@ -93,6 +93,7 @@ fn head(status: &Snapshot) -> String {
         let left = span(Duration::from_millis(preferred.remaining_ms));
         lines.push(format!("{} is preferred for another {left}", status.name_of(preferred.member)));
     }
+    lines.extend(status.paused().map(|paused| styled(BAD, paused)));
     lines.extend(status.work().map(|work| format!("{name} {work}")));
     lines.extend(status.drain().map(|drain| format!("{name} {drain}")));
     let warning = if leases == Ok(false) { ", which does not tolerate partitions" } else { "" };

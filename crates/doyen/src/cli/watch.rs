@@ -142,6 +142,11 @@ fn changes(before: &Status, after: &Status, leader_told: bool) -> Vec<String> {
         let drained = if after.drained { "is drained" } else { "is no longer drained" };
         lines.push(format!("{name} {drained}"));
     }
+    match (before.pause, after.pause) {
+        (one, other) if one.map(|it| it.number) == other.map(|it| it.number) => {}
+        (_, None) => lines.push("elections are no longer paused".to_owned()),
+        (_, Some(_)) => lines.extend(after.paused()),
+    }
     let preferred = |status: &Status| status.preference.map(|preferred| preferred.member);
     match (preferred(before), preferred(after)) {
         (one, other) if one == other => {}

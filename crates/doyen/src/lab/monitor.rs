@@ -468,7 +468,7 @@ impl Monitor {
                 }
                 LineKind::Leader
             }
-            LeaderChange::LostContact { .. } => {
+            LeaderChange::LostContact { .. } | LeaderChange::LeaderLeft { .. } => {
                 it.lost_contact = Some(at);
                 LineKind::Suspect
             }

@@ -163,7 +163,8 @@ fn how(monitor: &Monitor, failover: &Failover<'_>, ago: &str) -> String {
         let why = match reason {
             TransferReason::Outranked => format!("{new} ranks higher"),
             TransferReason::Preferred => format!("{new} is preferred"),
-            TransferReason::Resigned => format!("{by} resigned or was stopped"),
+            TransferReason::Resigned => format!("{by} was told to resign"),
+            TransferReason::ShuttingDown => format!("{by} shut down"),
             TransferReason::Requested => "on request".to_owned(),
             TransferReason::Drained => format!("{by} is drained"),
             TransferReason::Crashed => format!("{by} crashed"),

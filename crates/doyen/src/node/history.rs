@@ -51,7 +51,7 @@ impl ViewHistory {
         });
         let begun = view.leader.map(|leader| {
             let after = self.last_leader.replace(leader).filter(|&last| last != leader);
-            let (term, reason) = (view.term, ElectionReason::Elected { after });
+            let (term, reason) = (view.term, ElectionReason::Elected { after, cause: None });
             match leader == self.me {
                 true => LeaderChange::BecameLeader { term, reason },
                 false => LeaderChange::Follows { leader, term, reason },
@@ -69,8 +69,6 @@ const LATE: Duration = Duration::from_millis(100);
 pub(super) struct Circumstance {
     /// When the lease ended whose end is being handled.
     pub(super) lease_ended: Option<Moment>,
-    /// The node is shutting down.
-    pub(super) is_stopping: bool,
     /// Who gave the last command that makes a leader transfer leadership.
     pub(super) commanded_by: Option<String>,
     /// When the leader before the present one was last heard, if there was one.
@@ -95,9 +93,6 @@ impl Circumstance {
                 reason: StepDownReason::Transferred { reason, .. },
                 ..
             } => match (reason, &self.commanded_by) {
-                (TransferReason::Resigned, _) if self.is_stopping => {
-                    "; this node is shutting down".to_owned()
-                }
                 (
                     TransferReason::Resigned | TransferReason::Requested | TransferReason::Drained,
                     Some(by),
@@ -128,6 +123,9 @@ pub(super) fn log_line(change: LeaderChange, me: NodeId, name: Names<'_>) -> Log
             ("follows", Some(leader), term, Some(reason.describe(name)))
         }
         LeaderChange::LostContact { leader, term } => ("lost-contact", Some(leader), term, None),
+        LeaderChange::LeaderLeft { leader, term, reason } => {
+            ("leader-left", Some(leader), term, Some(reason.to_string()))
+        }
         LeaderChange::LeaseLapsed { term } => ("lease-lapsed", Some(me), term, None),
         LeaderChange::LeaseResumed { leader, term } => ("lease-resumed", Some(leader), term, None),
         LeaderChange::RegainedContact { leader, term } => {
@@ -186,14 +184,12 @@ mod tests {
         let by = Circumstance { commanded_by: Some("n".to_owned()), ..Circumstance::default() };
         assert_eq!(by.describe(left(TransferReason::Requested), second(1)), "; command from n");
         assert_eq!(by.describe(left(TransferReason::Outranked), second(1)), "");
-        let stops = Circumstance { is_stopping: true, ..by };
-        let text = stops.describe(left(TransferReason::Resigned), second(1));
-        assert_eq!(text, "; this node is shutting down");
+        assert_eq!(by.describe(left(TransferReason::ShuttingDown), second(1)), "");
         let lost = LeaderChange::LostContact { leader: NodeId(3), term };
         let key = Circumstance { rejected: Some(Rejection::Key), ..Circumstance::default() };
         let text = key.describe(lost, second(1));
         assert_eq!(text, "; its datagrams arrive and are rejected: key");
-        assert_eq!(stops.describe(lost, second(1)), "");
+        assert_eq!(by.describe(lost, second(1)), "");
     }
 
     #[test]

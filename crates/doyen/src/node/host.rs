@@ -459,9 +459,8 @@ impl Host {
             }
             Command::Stop { grace } => {
                 if self.ends_by.is_none() {
-                    self.circumstance.is_stopping = true;
                     // If no other member can lead, it does not wait: its lease will run out.
-                    let grace = match self.apply_command(AdminCommand::Resign)? {
+                    let grace = match self.apply_command(AdminCommand::ShutDown)? {
                         Ok(()) => grace,
                         Err(_) => Duration::ZERO,
                     };
@@ -641,6 +640,24 @@ impl doyen_core::host::Host<Process> for Host {
         match notice {
             Notice::Changed(change) => self.record(change),
             Notice::Refused(refusal) => self.refused = Some(refusal),
+            Notice::Paused { by, left } => {
+                let (by, left) = (name(by), Duration::from_nanos(left.as_nanos()));
+                let left = humantime::format_duration(Duration::from_secs(left.as_secs().max(1)));
+                let text = format!(
+                    "elections are paused for {left} (command at {by}): if the leader is lost, there is none until then or until `doyen resume`"
+                );
+                let member = Some(by);
+                self.log(LogLine { member, ..LogLine::warning("elections-paused", text) });
+            }
+            Notice::Resumed { by } => {
+                let member = by.map(name);
+                let why = match &member {
+                    Some(by) => format!("command at {by}"),
+                    None => "the time of the pause is over".to_owned(),
+                };
+                let text = format!("elections are no longer paused: {why}");
+                self.log(LogLine { member, ..LogLine::info("elections-resumed", text) });
+            }
             Notice::Down(peer) => self.log_about(peer, "peer-down", "is down or restarted"),
             Notice::Up(peer) => self.log_about(peer, "peer-up", "is reachable again"),
             Notice::ForeignConfiguration(peer) => self.warn_of_config_mismatch(peer),

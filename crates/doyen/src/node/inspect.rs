@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use doyen_core::algorithm::quorum::{Quorum, Rank, Timer};
+use doyen_core::algorithm::quorum::{Pause, Quorum, Rank, Timer};
 use doyen_core::config::Config;
 use doyen_core::members::{NodeId, PeerSet};
 use doyen_core::registry::{AnyProtocol, AnyTimer};
@@ -22,6 +22,9 @@ pub(super) struct Diagnostics {
     pub(super) drain_remaining: Option<Duration>,
     /// The preferred member, and how long the preference lasts.
     pub(super) preference: Option<(NodeId, Span)>,
+    /// The pause of elections, if they are paused, and how much longer it lasts.
+    pub(super) pause: Option<Pause>,
+    pub(super) pause_remaining: Option<Duration>,
     pub(super) members: BTreeMap<NodeId, PeerInfo>,
 }
 
@@ -31,8 +34,8 @@ pub(super) struct PeerInfo {
     pub(super) attribute: i64,
     pub(super) eligible: bool,
     pub(super) recent_failures: u8,
-    /// How long this node still counts the latest failure.
-    pub(super) penalty_remaining: Option<Duration>,
+    /// How long ago the last failure was, and how much longer it counts.
+    pub(super) penalty: Option<(Duration, Duration)>,
     /// The members that it reports as unreachable; none if members do not report that.
     pub(super) unreachable: Option<Vec<NodeId>>,
 }
@@ -85,22 +88,33 @@ fn inspect_quorum(quorum: &Quorum, config: &Config, host: &HostView<'_>) -> Diag
     };
     let info = |id: NodeId| {
         let Rank { eligible, attr, .. } = quorum.rank_of(config, id);
+        let penalty = quorum.penalty_of(id);
+        let duration = |span: Span| Duration::from_nanos(span.as_nanos());
         let unreachable = || config.members.others(id).filter(|&it| !reaches(id, it)).collect();
         let info = PeerInfo {
             attribute: attr,
             eligible,
-            recent_failures: quorum.failures_of(config, id),
-            penalty_remaining: remaining(AnyTimer::Quorum(Timer::Penalty(id))),
+            recent_failures: quorum.failures_of(id),
+            penalty: (penalty.failures > 0)
+                .then(|| (duration(penalty.ago), duration(penalty.left))),
             unreachable: probes(config).then(unreachable),
         };
         (id, info)
     };
+    // The timer counts one step of the pause.
+    let pause = quorum.pause_in_force();
+    let later = pause.map_or(Duration::ZERO, |pause| {
+        Duration::from_nanos(pause.left.as_nanos() - pause.step().as_nanos())
+    });
     Diagnostics {
         next: quorum.next_leader(config, reaches),
         succession: quorum.succession(config),
         drained: quorum.is_drained(),
         never_leads: quorum.never_leads(),
         drain_remaining: remaining(AnyTimer::Quorum(Timer::Drain)).filter(|_| quorum.is_drained()),
+        pause,
+        pause_remaining: pause.and(remaining(AnyTimer::Quorum(Timer::Pause)))
+            .map(|step| step + later),
         preference: quorum.preference().map(|preference| (preference.member, preference.left)),
         members: config.members.iter().map(info).collect(),
     }

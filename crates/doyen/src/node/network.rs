@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use doyen_core::members::{Incarnation, NodeId, PeerSet, SessionId};
 use doyen_core::node::Packet;
-use doyen_core::registry::AnyMessage;
+use doyen_core::registry::{AnyMessage, EarlierMessage};
 use doyen_core::session::{self, Challenge, Greeting, Letter};
 
 use super::Failure;
@@ -325,11 +325,12 @@ impl Network {
             session::Content::Inner(packet) => {
                 let mut room = std::mem::take(&mut self.encoded);
                 room.clear();
-                let earlier = (version < VERSION)
-                    .then(|| packet.clone().map(AnyMessage::for_earlier_version));
+                let encoded = match version {
+                    VERSION => postcard::to_extend(packet, room),
+                    _ => postcard::to_extend(&packet.clone().map(EarlierMessage), room),
+                };
                 // Encoding into a vector cannot fail.
-                self.encoded = postcard::to_extend(earlier.as_ref().unwrap_or(packet), room)
-                    .unwrap_or_default();
+                self.encoded = encoded.unwrap_or_default();
                 Content::Election(&self.encoded)
             }
         };

@@ -258,7 +258,9 @@ impl Publisher {
             LeaderChange::BecameLeader { reason, .. } | LeaderChange::Follows { reason, .. } => {
                 self.reason = Some(reason);
             }
-            LeaderChange::SteppedDown { .. } | LeaderChange::ElectionStarted { .. } => {
+            LeaderChange::SteppedDown { .. }
+            | LeaderChange::LeaderLeft { .. }
+            | LeaderChange::ElectionStarted { .. } => {
                 self.reason = None;
             }
             // If this is only a gap, the same leader goes on for the same reason.

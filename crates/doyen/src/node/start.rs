@@ -48,13 +48,17 @@ impl Running {
 
 /// Decodes a durable state, if possible. Version 1 of the state file has no sessions.
 fn read(algorithm: Algorithm, saved: &Saved, incarnation: Incarnation) -> Option<Kept<AnyDurable>> {
-    let (Saved::Kept(bytes) | Saved::Bare(bytes)) = saved;
-    let mut encoded = postcard::Deserializer::from_bytes(bytes);
+    let decoder = |bytes| postcard::Deserializer::from_bytes(bytes);
+    let alone = |inner| {
+        let roster = Roster::default();
+        Kept { incarnation, rejoining: false, roster, inner: Some(inner) }
+    };
     match saved {
-        Saved::Kept(_) => algorithm.read_kept(&mut encoded).ok(),
-        Saved::Bare(_) => {
-            let inner = Some(algorithm.read_durable(&mut encoded).ok()?);
-            Some(Kept { incarnation, rejoining: false, roster: Roster::default(), inner })
+        Saved::Kept(bytes) => algorithm.read_kept(&mut decoder(bytes)).ok(),
+        Saved::EarlierKept(bytes) => algorithm.read_earlier_kept(&mut decoder(bytes)).ok(),
+        Saved::Bare(bytes) => algorithm.read_durable(&mut decoder(bytes)).ok().map(alone),
+        Saved::EarlierBare(bytes) => {
+            algorithm.read_earlier_durable(&mut decoder(bytes)).ok().map(alone)
         }
     }
 }

@@ -72,6 +72,9 @@ pub struct Status {
     pub never_leads: bool,
     /// The member that an operator prefers as leader, if any.
     pub preference: Option<Preferred>,
+    /// The pause of elections, if an operator has paused them: no member campaigns, except by a transfer.
+    #[serde(default)]
+    pub pause: Option<Paused>,
     /// The next leader if the leader died now, as far as this member knows: the first of the succession that it reaches
     /// and that reaches a majority without the leader.
     #[cfg_attr(feature = "http", schema(value_type = Option<u32>))]
@@ -129,6 +132,19 @@ pub struct Preferred {
     #[cfg_attr(feature = "http", schema(value_type = u32))]
     pub member: NodeId,
     /// How much longer it is preferred, in milliseconds.
+    pub remaining_ms: u64,
+}
+
+/// A pause of elections.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+pub struct Paused {
+    /// Its number. A later pause, or its end, has a higher one.
+    pub number: u64,
+    /// The member that accepted the command.
+    #[cfg_attr(feature = "http", schema(value_type = u32))]
+    pub by: NodeId,
+    /// How much longer it lasts, in milliseconds, if no operator ends it.
     pub remaining_ms: u64,
 }
 
@@ -215,9 +231,13 @@ pub struct MemberStatus {
     /// its priority, until they decay.
     #[serde(alias = "losses")]
     pub recent_failures: u8,
-    /// How much longer the latest of these failures counts, in milliseconds, where this node knows it.
+    /// How much longer the latest of these failures counts, in milliseconds, as the leader counts it; null while it is only
+    /// suspected.
     #[serde(default)]
     pub penalty_remaining_ms: Option<u64>,
+    /// How long ago the leader counted the last of these failures, in milliseconds.
+    #[serde(default)]
+    pub failed_ms_ago: Option<u64>,
 }
 
 /// A change of leadership that this node took part in or learned of.
@@ -269,6 +289,7 @@ impl Status {
             eligible: !member.witness,
             recent_failures: 0,
             penalty_remaining_ms: None,
+            failed_ms_ago: None,
         });
         Self {
             cluster: settings.cluster.clone(),
@@ -291,6 +312,7 @@ impl Status {
             drained_remaining_ms: None,
             never_leads: false,
             preference: None,
+            pause: None,
             next: None,
             succession: Vec::new(),
             members: members.collect(),
@@ -322,6 +344,11 @@ impl Status {
         self.preference = diagnostics
             .preference
             .map(|(member, left)| Preferred { member, remaining_ms: left.as_nanos() / 1_000_000 });
+        self.pause = diagnostics.pause.map(|pause| Paused {
+            number: pause.given.0,
+            by: pause.given.1,
+            remaining_ms: diagnostics.pause_remaining.map_or(0, millis),
+        });
         self.next = diagnostics.next;
         self.succession = diagnostics.succession;
         for member in &mut self.members {
@@ -329,8 +356,8 @@ impl Status {
             member.priority = info.attribute;
             member.eligible = info.eligible;
             member.recent_failures = info.recent_failures;
-            let penalty = info.penalty_remaining.filter(|_| info.recent_failures > 0);
-            member.penalty_remaining_ms = penalty.map(millis);
+            member.failed_ms_ago = info.penalty.map(|(ago, _)| millis(ago));
+            member.penalty_remaining_ms = info.penalty.map(|(_, left)| millis(left));
             // What another member reports counts only while it is reachable itself.
             member.unreachable = info.unreachable.clone().filter(|_| reachable.contains(member.id));
         }
@@ -418,6 +445,20 @@ impl Status {
         self.drained.then(|| format!("is drained {lasting}: {effect}"))
     }
 
+    /// As text: that elections are paused, and for how much longer. None if they are not.
+    pub fn paused(&self) -> Option<String> {
+        let Paused { by, remaining_ms, .. } = self.pause?;
+        let effect = match self.leader {
+            Some(leader) => format!("if {} is lost, there is no leader until", self.name_of(leader)),
+            None => "there is no leader until".to_owned(),
+        };
+        Some(format!(
+            "elections are paused for another {} (command at {}): {effect} then or until `doyen resume`",
+            rounded_up(remaining_ms),
+            self.name_of(by)
+        ))
+    }
+
     /// As text: what runs under the lease of this node, and whether a transfer of leadership waits for it. None if nothing
     /// does.
     pub fn work(&self) -> Option<String> {
@@ -472,16 +513,19 @@ impl MemberStatus {
 
     /// Its penalty as text; none if it has none.
     pub fn penalty(&self) -> Option<String> {
-        let failed = match self.recent_failures {
+        let times = match self.recent_failures {
             0 => return None,
-            1 => "failed as leader recently".to_owned(),
-            failures => format!("failed as leader {failures} times recently"),
+            1 => String::new(),
+            failures => format!(" {failures} times, last"),
         };
-        let lasting = match self.penalty_remaining_ms {
-            Some(left) => format!("for another {}", rounded_up(left)),
-            None => "until the penalty decays".to_owned(),
-        };
-        Some(format!("{failed}; ranked behind other members {lasting}"))
+        Some(match (self.failed_ms_ago, self.penalty_remaining_ms) {
+            (Some(ago), Some(left)) => format!(
+                "failed as leader{times} {} ago; ranked last for another {}",
+                rounded_up(ago),
+                rounded_up(left)
+            ),
+            _ => "seems to have failed as leader; ranked last until another member leads".to_owned(),
+        })
     }
 }
 

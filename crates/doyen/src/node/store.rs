@@ -13,8 +13,8 @@
 //! core stores, or the initial record of the algorithm.
 //!
 //! **Versions.** A slot has two checksums: the first one ends its first 512 bytes, which have the layout of version 1, so
-//! that an older program recognizes a newer format; the other one covers the whole slot. Both must match. Slots of version
-//! 1 are read and never written: after an upgrade the file has one slot of each until both have been written.
+//! that an older program recognizes a newer format; the other one covers the whole slot. Both must match. Slots of versions
+//! 1 and 2 are read and never written: after an upgrade the file has one slot of each until both have been written.
 //!
 //! **Writing.** A record goes with the next sequence number into the slot of the older record, and is synced before
 //! [`Store::save`] returns. The highest complete sequence counts, so a torn write leaves the record before, and no member
@@ -122,7 +122,11 @@ impl fmt::Debug for Store {
 /// The record that was stored last.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Saved {
-    /// The record of the algorithm alone: from version 1, or from `doyen init`.
+    /// The record of the algorithm alone, of a version before 3.
+    EarlierBare(Vec<u8>),
+    /// The record of the algorithm, and what the core knows about the other members, of version 2.
+    EarlierKept(Vec<u8>),
+    /// The record of the algorithm alone: from `doyen init`.
     Bare(Vec<u8>),
     /// The record of the algorithm, and what the core knows about the other members.
     Kept(Vec<u8>),
@@ -462,6 +466,8 @@ fn with_rejoining(folder: &Path, error: StoreError) -> StoreError {
 fn saved(durable: Durable<'_>) -> Option<Saved> {
     match durable {
         Durable::Nothing => None,
+        Durable::EarlierBare(bytes) => Some(Saved::EarlierBare(bytes.into_owned())),
+        Durable::EarlierKept(bytes) => Some(Saved::EarlierKept(bytes.into_owned())),
         Durable::Bare(bytes) => Some(Saved::Bare(bytes.into_owned())),
         Durable::Kept(bytes) => Some(Saved::Kept(bytes.into_owned())),
     }

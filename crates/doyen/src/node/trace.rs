@@ -5,7 +5,7 @@
 //! messages, the configuration, the durable state at the start, and the effects.
 //!
 //! ```json
-//! {"doyen":"node-trace","version":3,"program":"0.1.0","config":"cluster = …","member":1,"incarnation":3,…}
+//! {"doyen":"node-trace","version":4,"program":"0.1.0","config":"cluster = …","member":1,"incarnation":3,…}
 //! {"line":2,"at":81200,"event":"received","from":2,"to":1,"kind":"HEARTBEAT","text":"…","bytes":"0a01…","did":["…"]}
 //! {"line":3,"at":91200,"event":"fired","member":1,"timer":"Inner(VoteLease)","did":["…"]}
 //! {"line":4,"at":91300,"event":"leased","member":1,"until":319400}
@@ -47,7 +47,7 @@ use crate::hex;
 pub(super) const MAGIC: &str = "node-trace";
 
 /// The version that this program writes and reads.
-pub(super) const VERSION: u32 = 3;
+pub(super) const VERSION: u32 = 4;
 
 /// How many lines may wait to be written.
 const CAPACITY: usize = 16_384;

@@ -29,8 +29,9 @@
 //! Ethernet frame. But rings send lists of up to 15 bytes per member that cannot be split: 8 KiB hold five hundred
 //! entries. The network fragments such a datagram, which is better than no election.
 //!
-//! **Versions.** The version is in the clear part and authenticated. This program writes version 3 and also reads version
-//! 2, in which no leadership moves because of a crash: there such a transfer reads as a resignation. It greets a member that
+//! **Versions.** The version is in the clear part and authenticated. This program writes version 4 and also reads and writes
+//! version 3, whose messages of a quorum know no pauses, no reason of a RELEASE and no penalties in heartbeats
+//! (`algorithm/quorum/message/earlier.rs` in doyen-core). It greets a member that
 //! it has not met in both versions, answers in the version of the question, and otherwise uses the highest version that the
 //! member's session has spoken (`network.rs`). So members can be upgraded one after the other.
 
@@ -56,9 +57,9 @@ pub const OVERHEAD: usize = HEADER + ENVELOPE + TAG;
 /// How every datagram begins.
 pub(super) const MAGIC: [u8; 2] = [0xd0, 0x9e];
 /// The version that this program writes.
-pub const VERSION: u8 = 3;
+pub const VERSION: u8 = 4;
 /// The earliest version that it reads, and writes to members that know no later one.
-pub const EARLIEST: u8 = 2;
+pub const EARLIEST: u8 = 3;
 const VERSION_AT: usize = 2;
 /// Magic, version, cluster, key id: the associated data.
 const CLEAR: usize = 2 + 1 + 8 + 4;
@@ -190,7 +191,11 @@ impl Opened<'_> {
             Content::Roster(roster) => session::Content::Roster(roster),
             Content::Election(bytes) => {
                 let mut encoded = postcard::Deserializer::from_bytes(bytes);
-                session::Content::Inner(algorithm.read_packet(&mut encoded).ok()?)
+                let packet = match self.version {
+                    VERSION => algorithm.read_packet(&mut encoded),
+                    _ => algorithm.read_earlier_packet(&mut encoded),
+                };
+                session::Content::Inner(packet.ok()?)
             }
         };
         let Envelope { session, known, counter, .. } = self.envelope;

@@ -418,7 +418,9 @@ impl<'m> QuorumGenerator<'m> {
     fn command(&mut self, at: u64) {
         let member = self.likely_leader(at);
         let (other, lasting) = (self.base.any_member(), time(self.base.some_time()));
-        let command = match self.base.random.between(0, 7) {
+        let command = match self.base.random.between(0, 9) {
+            9 => AdminCommand::Resume,
+            8 => AdminCommand::Pause { lasting },
             7 => {
                 let what = self.changing_attribute(member, at);
                 return self.base.add(at, what);

@@ -19,6 +19,7 @@ use crate::members::{NodeId, PeerSet, Term};
 use crate::protocol::{self, Context, Protocol};
 use crate::time::Span;
 
+use super::pause::Pause;
 use crate::config::rules::{Rule, Rules};
 
 /// The durable state of a member.
@@ -33,6 +34,8 @@ pub struct Stored {
     pub longest: Span,
     /// Whether the operator has drained it, and for how long.
     pub drained: Option<Drain>,
+    /// The latest pause of elections that it knows of, over or not.
+    pub pause: Option<Pause>,
 }
 
 /// How long a member stays drained.
@@ -58,11 +61,19 @@ impl protocol::Durable for Stored {
     fn is_drained(&self) -> bool {
         self.drained.is_some()
     }
+
+    fn is_paused(&self) -> bool {
+        self.pause.is_some_and(|pause| pause.left > Span::ZERO)
+    }
 }
 
 impl Stored {
     pub(super) fn renamed(&self, names: &dyn Fn(NodeId) -> NodeId) -> Self {
-        Self { voted: self.voted.map(names), ..*self }
+        let pause = self.pause.map(|pause| {
+            let (number, member) = pause.given;
+            Pause { given: (number, names(member)), ..pause }
+        });
+        Self { voted: self.voted.map(names), pause, ..*self }
     }
 }
 

@@ -13,7 +13,7 @@
 //! for the last time just before the others became free
 //! ([`Settings::longest_retry`](crate::config::quorum::Settings::longest_retry)).
 
-use crate::change::{ElectionReason, StepDownReason};
+use crate::change::{ElectionReason, Loss, StepDownReason};
 use crate::config::Config;
 use crate::members::{NodeId, PeerSet, Term};
 use crate::protocol::Notice;
@@ -55,8 +55,8 @@ pub(super) struct Poll {
 /// What a member remembers from the loss of one leader until it knows the next.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Search {
-    /// The last leader and its term. It is unreachable or released its followers, so no answer is expected from it.
-    pub(super) last_leader: Option<(NodeId, Term)>,
+    /// The last leader.
+    pub(super) last_leader: Option<LostLeader>,
     /// How often it has let a higher-ranked member go first that then did not win.
     deferrals: u8,
     /// The members that it has let go first.
@@ -65,8 +65,26 @@ pub(super) struct Search {
     failed: bool,
     /// How often in a row it was refused by members that have a leader.
     refusals: u8,
-    /// It campaigned because the last leader chose it as successor.
-    pub(super) is_successor: bool,
+    /// The term whose leader chose it as successor, and released all others.
+    pub(super) successor_of: Option<Term>,
+    /// The term in which it led itself and lost its lease.
+    pub(super) lost_lease: Option<Term>,
+}
+
+/// The leader that a member has lost.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct LostLeader {
+    pub(super) id: NodeId,
+    pub(super) term: Term,
+    pub(super) why: Loss,
+}
+
+impl LostLeader {
+    /// Whether no answer is expected from it: it is unreachable, or lets others go first. One whose lease was not renewed
+    /// campaigns like any other member.
+    fn is_gone(&self) -> bool {
+        !matches!(self.why, Loss::NotRenewed | Loss::NotConfirmed)
+    }
 }
 
 impl Quorum {
@@ -110,6 +128,7 @@ impl Quorum {
     pub(super) fn await_turn_after(&mut self, base: Delay, cx: &mut Cx<'_>) {
         if !self.is_idle()
             || !self.may_campaign(cx.config)
+            || self.is_held(cx.config, None)
             || !cx.config.quorum.keeps(Rule::PreVote)
         {
             return;
@@ -133,19 +152,15 @@ impl Quorum {
         stagger * before as u64
     }
 
-    /// The members of higher rank, except the last leader.
+    /// The members of higher rank, except a last leader that is gone.
     fn higher_members(&self, config: &Config) -> Vec<NodeId> {
-        let gone = self.last_leader();
+        let gone = self.search.last_leader.filter(LostLeader::is_gone).map(|lost| lost.id);
         self.ranking.above(config, self.id).filter(|&id| Some(id) != gone).collect()
-    }
-
-    fn last_leader(&self) -> Option<NodeId> {
-        self.search.last_leader.map(|(leader, _)| leader)
     }
 
     /// Its turn has come, or a program on this machine asks for an election.
     pub(super) fn campaign(&mut self, cx: &mut Cx<'_>) {
-        if self.is_idle() && self.may_campaign(cx.config) {
+        if self.is_idle() && self.may_campaign(cx.config) && !self.is_held(cx.config, None) {
             cx.election_started();
             match cx.config.quorum.keeps(Rule::PreVote) {
                 true => {
@@ -188,10 +203,11 @@ impl Quorum {
         cx: &mut Cx<'_>,
     ) {
         cx.rule("Q3");
-        self.ranking.learn(cx.config, from, rank);
+        self.learn_rank(from, rank, cx);
         let is_higher = self.would_lead(cx.config)
             && self.reaches_majority(cx.config, self.id)
             && !self.is_unconfirmed(cx.config)
+            && !self.is_held(cx.config, None)
             && self.ranking.outranks(cx.config, self.id, from);
         let answer = match takeover {
             Some(leader)
@@ -282,7 +298,9 @@ impl Quorum {
             self.search.deferrals = self.search.deferrals.saturating_add(1);
             self.retry_later(cx);
         } else if has_majority {
-            let reason = ElectionReason::Elected { after: self.last_leader() };
+            let lost = self.search.last_leader;
+            let (after, cause) = (lost.map(|lost| lost.id), lost.map(|lost| lost.why));
+            let reason = ElectionReason::Elected { after, cause };
             self.become_candidate(None, reason, cx);
         } else {
             self.search.refusals = if refused { count_up(self.search.refusals) } else { 0 };
@@ -297,7 +315,10 @@ impl Quorum {
         reason: ElectionReason,
         cx: &mut Cx<'_>,
     ) {
-        if self.is_bound(released) || !self.may_campaign(cx.config) {
+        // A successor that was not elected at once is still the successor.
+        let released = released.or(self.search.successor_of);
+        let is_free = !self.is_bound(released) && !self.is_held(cx.config, released);
+        if !is_free || !self.may_campaign(cx.config) {
             return;
         }
         let Some(votes) = self.ballot.open_term() else {
@@ -306,7 +327,9 @@ impl Quorum {
         cx.rule("Q4");
         self.stop_campaign(cx);
         self.stop_following(cx);
-        self.search.is_successor |= released.is_some() && cx.config.quorum.keeps(Rule::PreVote);
+        if cx.config.quorum.keeps(Rule::PreVote) {
+            self.search.successor_of = released;
+        }
         // If it wins, the vote lease that it asks for must be waited cx even if it restarts: others may know of a lease.
         let vote_lease = self.pace(cx.config).vote_lease;
         let longest = &mut self.ballot.stored_mut().longest;

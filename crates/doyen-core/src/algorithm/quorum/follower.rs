@@ -12,13 +12,13 @@
 //! **The longest vote lease falls again.** The stored value falls to what is given, asked for or configured now when its
 //! whole time has passed, in one incarnation, without a vote lease that long ([`Timer::LongestVoteLease`]): then none runs.
 
-use crate::change::{ElectionReason, LeaderChange};
+use crate::change::{LeaderChange, Loss};
 use crate::config::Config;
 use crate::members::{NodeId, Term};
 use crate::protocol::Notice;
 use crate::time::Span;
 
-use super::candidate::Poll;
+use super::candidate::{LostLeader, Poll};
 use super::message::{Body, Heartbeat};
 use super::{Cx, Quorum, Role, Timer, back_off, count_up};
 use crate::config::quorum::{MAX_VOTE_LEASE, Preemption};
@@ -92,29 +92,28 @@ impl Quorum {
         cx.rule("Q8");
         let later = term > self.ballot.term();
         let is_new = self.leader() != Some(from) || later;
-        let resumes = self.search.last_leader == Some((from, term));
-        let followed = self.leader().or(self.search.last_leader.map(|(leader, _)| leader));
+        let lost = self.search.last_leader;
+        let resumes = lost.is_some_and(|lost| (lost.id, lost.term) == (from, term));
+        let followed = self.leader().or(lost.map(|lost| lost.id));
         self.step_down(term, from, cx);
         self.stop_campaign(cx);
         if self.lingering_lease.is_some() {
             return; // its own lease still runs, so it must not help another leader to one
         }
         self.ranking.take_suspect();
-        // Once, by those who followed it: a member that starts later is told of the penalty.
-        if let ElectionReason::Transferred { by, reason } = heartbeat.reason
-            && reason.is_failure()
-            && is_new
-            && followed == Some(by)
-        {
-            self.penalize(by, cx);
+        match &heartbeat.penalties {
+            Some(penalties) => self.take_over_penalties(penalties, cx),
+            None => self.count_penalties(from, heartbeat, followed.filter(|_| is_new), cx),
         }
         let search = std::mem::take(&mut self.search);
-        if search.is_successor && cx.config.quorum.keeps(Rule::FailedSuccessorIsPenalized) {
+        if search.successor_of.is_some()
+            && cx.config.quorum.keeps(Rule::FailedSuccessorIsPenalized)
+        {
             cx.rule("Q15");
-            self.penalize(self.id, cx);
-        }
-        if cx.config.quorum.pace_of(from).heartbeat * heartbeat.round.0 > cx.config.quorum.tenure {
-            self.ranking.end_streak(from);
+            self.penalize(self.id, term, cx);
+        } else if let Some(lost_in) = search.lost_lease.filter(|_| later) {
+            cx.rule("Q15");
+            self.penalize(self.id, lost_in, cx);
         }
         if later && !cx.config.quorum.keeps(Rule::LongestFallsLate) {
             self.ballot.stored_mut().longest = self.pace(cx.config).vote_lease;
@@ -131,7 +130,7 @@ impl Quorum {
             }));
         }
         self.note_unreachable(cx.config, from, &heartbeat.unreachable);
-        self.ranking.learn(cx.config, from, heartbeat.rank);
+        self.learn_rank(from, heartbeat.rank, cx);
         let preferred = self.ranking.preferred();
         if let Some(preference) = self.ranking.hear(heartbeat.preference, is_new) {
             self.send(from, Body::Prefer { preference }, cx);
@@ -207,21 +206,19 @@ impl Quorum {
         if let Some(leader) = leader {
             let term = self.ballot.term();
             cx.inform(Notice::Changed(LeaderChange::LostContact { leader, term }));
-            self.search.last_leader = Some((leader, term));
+            self.search.last_leader = Some(LostLeader { id: leader, term, why: Loss::Unreachable });
             self.on_unreachable(leader, cx);
-            if cx.config.quorum.penalty_decay > Span::ZERO {
-                self.ranking.suspect(leader);
-            }
+            self.suspect(leader, term, cx);
         }
         self.await_turn(cx);
     }
 
-    /// Q14: the leader of `term` has transferred leadership and releases this member from its vote lease.
+    /// Q14: the leader of `term` no longer leads and releases this member from its vote lease.
     pub(super) fn on_release(
         &mut self,
         from: NodeId,
         term: Term,
-        successor: Option<NodeId>,
+        (successor, why): (Option<NodeId>, Loss),
         cx: &mut Cx<'_>,
     ) {
         let own = self.ballot.term();
@@ -229,14 +226,27 @@ impl Quorum {
             term == own || term < own && !cx.config.quorum.keeps(Rule::ReleaseIsForItsTerm);
         if self.leader() == Some(from) && applies {
             cx.rule("Q14");
-            self.release(from, successor, cx);
+            if successor.is_none() {
+                let change = LeaderChange::LeaderLeft { leader: from, term, reason: why };
+                cx.inform(Notice::Changed(change));
+            }
+            self.release(from, (successor, why), cx);
         }
     }
 
     /// `leader` has given up its lease, so no vote lease binds this member. The successor campaigns first.
-    pub(super) fn release(&mut self, leader: NodeId, successor: Option<NodeId>, cx: &mut Cx<'_>) {
+    pub(super) fn release(
+        &mut self,
+        leader: NodeId,
+        (successor, why): (Option<NodeId>, Loss),
+        cx: &mut Cx<'_>,
+    ) {
         self.stop_following(cx);
-        self.search.last_leader = Some((leader, self.ballot.term()));
+        let term = self.ballot.term();
+        self.search.last_leader = Some(LostLeader { id: leader, term, why });
+        if matches!(why, Loss::Transferred(reason) if reason.is_failure()) {
+            self.suspect(leader, term, cx);
+        }
         let wait = successor.map_or(Span::ZERO, |_| self.successor_head_start(cx.config));
         self.await_turn_after(wait.into(), cx);
     }
@@ -261,7 +271,10 @@ impl Quorum {
         let Role::Follower(Follower { leader: Some(leader), .. }) = self.role else { return None };
         let is_allowed = config.quorum.preemption != Preemption::Never
             || self.ranking.preferred() == Some(self.id);
-        let may_lead = is_allowed && self.would_lead(config) && !self.recovery.hold_down;
+        let may_lead = is_allowed
+            && self.would_lead(config)
+            && !self.recovery.hold_down
+            && !self.is_held(config, None);
         (may_lead && self.ranking.surpasses(config, self.id, leader)).then_some(leader)
     }
 

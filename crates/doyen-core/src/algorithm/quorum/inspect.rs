@@ -9,6 +9,8 @@ use crate::config::Config;
 use crate::members::{NodeId, PeerSet};
 
 use super::ballot::Drain;
+use super::pause::Pause;
+use super::penalty::Penalty;
 use super::rank::{Preference, Rank};
 use super::{Quorum, Role};
 
@@ -48,8 +50,18 @@ impl Quorum {
     }
 
     /// How many recent failures as leader count against `id`.
-    pub fn failures_of(&self, config: &Config, id: NodeId) -> u8 {
-        self.ranking.failures(config, id)
+    pub fn failures_of(&self, id: NodeId) -> u8 {
+        self.ranking.failures(id)
+    }
+
+    /// The penalty of `id`, as the leader counts it.
+    pub fn penalty_of(&self, id: NodeId) -> Penalty {
+        self.ranking.penalty(id)
+    }
+
+    /// The pause of elections, if they are paused.
+    pub fn pause_in_force(&self) -> Option<Pause> {
+        self.latest_pause().filter(|_| self.is_paused())
     }
 
     /// The operator's preference, with the time that is left of it.

@@ -25,7 +25,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::change::{ElectionReason, LeaderChange, StepDownReason};
+use crate::change::{ElectionReason, LeaderChange, Loss, StepDownReason};
 use crate::config::Config;
 use crate::members::{NodeId, Term};
 use crate::protocol::Notice;
@@ -34,7 +34,7 @@ use crate::time::Span;
 use super::candidate::Search;
 use super::follower::Follower;
 use super::message::{Body, Heartbeat, Round, Unreachable};
-use super::rank::{Rank, penalty_length};
+use super::rank::Rank;
 use super::transfer::Transfer;
 use super::{Cx, Quorum, Role, Timer};
 use crate::config::quorum::Preemption;
@@ -146,8 +146,10 @@ impl Quorum {
         }
         cx.set_timer(Timer::Lease(round), length);
         let (rank, preference) = (self.rank(cx.config), self.ranking.preference());
-        let unreachable = self.reachability.unreachable();
-        let heartbeat = Heartbeat { round, vote_lease, rank, preference, reason, unreachable };
+        let (unreachable, penalties) =
+            (self.reachability.unreachable(), Some(self.ranking.penalties()));
+        let heartbeat =
+            Heartbeat { round, vote_lease, rank, preference, reason, unreachable, penalties };
         self.broadcast(&Body::Heartbeat(heartbeat), cx);
         cx.set_timer(Timer::Heartbeat, pace.heartbeat);
         self.note_higher_members(cx.config);
@@ -180,7 +182,7 @@ impl Quorum {
         (round, rank, unreachable): (Round, Rank, &Unreachable),
         cx: &mut Cx<'_>,
     ) {
-        self.ranking.learn(cx.config, from, rank);
+        self.learn_rank(from, rank, cx);
         self.note_unreachable(cx.config, from, unreachable);
         let Role::Leader(leader) = &mut self.role else { return };
         if round > leader.newest {
@@ -257,8 +259,7 @@ impl Quorum {
             leader.oldest = round.next();
         }
         if leader.gaps >= LAST_GAP || !cx.config.quorum.keeps(Rule::LapsedLeaderRetries) {
-            self.stop_leading(StepDownReason::NoMajority, cx);
-            return self.await_turn(cx);
+            return self.leave(StepDownReason::NoMajority, Loss::NotRenewed, cx);
         }
         if leader.gaps == 1 && (leader.tenure_over || !cx.config.quorum.counts_tenures()) {
             // Gaps are counted within one tenure.
@@ -275,13 +276,19 @@ impl Quorum {
         let Role::Leader(leader) = &self.role else { return };
         if leader.lease.is_none() {
             cx.rule("Q7");
-            let reason = match leader.gaps {
-                0 => StepDownReason::NeverConfirmed,
-                _ => StepDownReason::NoMajority,
-            };
-            self.stop_leading(reason, cx);
-            self.await_turn(cx);
+            match leader.gaps {
+                0 => self.leave(StepDownReason::NeverConfirmed, Loss::NotConfirmed, cx),
+                _ => self.leave(StepDownReason::NoMajority, Loss::NotRenewed, cx),
+            }
         }
+    }
+
+    /// It has no lease and will not get one in this term. It steps down and tells the followers that it still reaches:
+    /// they need not wait until their vote leases are over, and know that it has not died.
+    fn leave(&mut self, reason: StepDownReason, why: Loss, cx: &mut Cx<'_>) {
+        self.stop_leading(reason, cx);
+        self.broadcast(&Body::Release { successor: None, reason: why }, cx);
+        self.await_turn(cx);
     }
 
     /// Whether it was elected and seems to be unreachable: its first heartbeat had time to be acknowledged, and it has no
@@ -328,8 +335,8 @@ impl Quorum {
 
     /// A later term exists than that of the leader whose vote lease ran out here: it was not a gap.
     pub(super) fn settle_suspicion(&mut self, cx: &mut Cx<'_>) {
-        if let Some(leader) = self.ranking.take_suspect() {
-            self.penalize(leader, cx);
+        if let Some((leader, term)) = self.ranking.take_suspect() {
+            self.penalize(leader, term, cx);
         }
     }
 
@@ -346,6 +353,7 @@ impl Quorum {
         for timer in [Timer::Heartbeat, Timer::Confirmation, Timer::Tenure] {
             cx.cancel_timer(timer);
         }
+        let flaps = leader.gaps >= LAST_GAP;
         self.lingering_lease = kept;
         let silent = cx.config.members.others(self.id).filter(|&id| leader.misses(id)).collect();
         self.role = Role::Follower(Follower::default());
@@ -353,12 +361,18 @@ impl Quorum {
         self.ballot.withdraw();
         let term = self.ballot.term();
         cx.inform(Notice::Changed(LeaderChange::SteppedDown { term, reason }));
-        let has_failed = match reason {
-            StepDownReason::Transferred { reason, .. } => reason.is_failure(),
-            _ => true,
-        };
-        if has_failed {
-            self.penalize(self.id, cx);
+        match reason {
+            StepDownReason::Transferred { reason, .. } if !reason.is_failure() => {}
+            StepDownReason::NoMajority if !flaps => self.note_lost_lease(term, cx.config),
+            StepDownReason::LaterTerm { .. } => self.note_lost_lease(term, cx.config),
+            _ => self.penalize(self.id, term, cx),
+        }
+    }
+
+    /// It lost its lease in `term`. That is a failure if another member leads next (`rank.rs`).
+    fn note_lost_lease(&mut self, term: Term, config: &Config) {
+        if config.quorum.penalty_decay > Span::ZERO {
+            self.search.lost_lease = Some(term);
         }
     }
 
@@ -375,33 +389,5 @@ impl Quorum {
             let heartbeat = self.pace(cx.config).heartbeat;
             cx.set_timer(Timer::Tenure, cx.config.quorum.tenure.max(heartbeat));
         }
-    }
-
-    /// `id` failed as leader: its rank is lower for a while.
-    pub(super) fn penalize(&mut self, id: NodeId, cx: &mut Cx<'_>) {
-        if cx.config.quorum.penalty_decay == Span::ZERO {
-            return;
-        }
-        let failures = self.ranking.penalize(id);
-        if !cx.config.quorum.keeps(Rule::PenaltiesGrow) {
-            self.ranking.end_streak(id);
-        }
-        cx.set_timer(Timer::Penalty(id), penalty_length(cx.config, failures));
-    }
-
-    /// Other members know of this many recent failures of `id`. They count here too.
-    pub(super) fn raise_penalty(&mut self, id: NodeId, failures: u8, cx: &mut Cx<'_>) {
-        if cx.config.quorum.penalty_decay > Span::ZERO && self.ranking.raise_penalty(id, failures) {
-            cx.set_timer(Timer::Penalty(id), penalty_length(cx.config, failures));
-        }
-    }
-
-    /// One failure of `id` no longer counts.
-    pub(super) fn decay_penalty(&mut self, id: NodeId, cx: &mut Cx<'_>) {
-        let left = self.ranking.decay_penalty(id);
-        if left > 0 {
-            cx.set_timer(Timer::Penalty(id), penalty_length(cx.config, left));
-        }
-        self.consider_takeover(cx);
     }
 }

@@ -1,14 +1,18 @@
 //! The messages of a quorum.
 
+pub(crate) mod earlier;
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::change::{ElectionReason, TransferReason};
+use crate::change::{ElectionReason, Loss, TransferReason};
 use crate::members::{Incarnation, NodeId, PeerSet, Term};
 use crate::protocol::{self, AlgorithmMessage, Commitments, Family, Kind, Pledge};
 use crate::time::Span;
 
+use super::pause::Pause;
+use super::penalty::Penalty;
 use super::rank::{Preference, Rank};
 
 /// The number of a heartbeat, which its acknowledgement repeats. It rises within a term.
@@ -41,6 +45,8 @@ pub struct Message {
     pub config: u32,
     /// The sender's term.
     pub term: Term,
+    /// The latest pause of elections that the sender knows of, over or not.
+    pub pause: Option<Pause>,
     /// What it says.
     pub body: Body,
 }
@@ -82,7 +88,7 @@ pub enum Body {
         preference: Option<Preference>,
     },
     /// "I no longer lead, and release you from your vote lease. I have told `successor` to campaign."
-    Release { successor: Option<NodeId> },
+    Release { successor: Option<NodeId>, reason: Loss },
     /// "I have just started."
     Hello {
         incarnation: Incarnation,
@@ -120,6 +126,8 @@ pub struct Heartbeat {
     pub reason: ElectionReason,
     /// The members from which the leader receives nothing.
     pub unreachable: Unreachable,
+    /// The penalties of all members; none if the leader runs an earlier release, which does not tell them.
+    pub penalties: Option<Vec<(NodeId, Penalty)>>,
 }
 
 /// The answer to a pre-vote.
@@ -141,28 +149,6 @@ pub struct Unreachable(pub Vec<NodeId>);
 impl From<&PeerSet> for Unreachable {
     fn from(set: &PeerSet) -> Self {
         Self(set.iter().collect())
-    }
-}
-
-impl Message {
-    /// The same message for members that know no leader that transfers leadership because it has
-    /// [failed](TransferReason::is_failure): that reads as a resignation.
-    pub(crate) fn for_earlier_version(mut self) -> Self {
-        let resigned = |reason: &mut TransferReason| {
-            if reason.is_failure() {
-                *reason = TransferReason::Resigned;
-            }
-        };
-        match &mut self.body {
-            Body::TimeoutNow { reason, .. } => resigned(reason),
-            Body::Heartbeat(heartbeat) => {
-                if let ElectionReason::Transferred { reason, .. } = &mut heartbeat.reason {
-                    resigned(reason);
-                }
-            }
-            _ => {}
-        }
-        self
     }
 }
 
@@ -191,7 +177,9 @@ impl AlgorithmMessage for Message {
     fn commitments(&self) -> Commitments {
         let term = self.term;
         let pledge = match self.body {
-            Body::Request { .. } => Some(Pledge::Candidacy { term }),
+            Body::Request { released } => {
+                Some(Pledge::Candidacy { term, succeeds: released.is_some() })
+            }
             Body::Vote => Some(Pledge::Vote { term }),
             Body::Ack { .. } => Some(Pledge::VoteLease { term }),
             Body::TimeoutNow { .. } | Body::Release { .. } => Some(Pledge::Release { term }),
@@ -213,6 +201,9 @@ impl AlgorithmMessage for Message {
 impl fmt::Display for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} term={}", protocol::name_of(self), self.term)?;
+        if let Some(Pause { left, .. }) = self.pause.filter(|pause| pause.left > Span::ZERO) {
+            write!(f, " paused={left}")?;
+        }
         match &self.body {
             Body::PreVote { rank, force, takeover, .. } => {
                 write!(f, "{rank}")?;
@@ -229,7 +220,7 @@ impl fmt::Display for Message {
             Body::Ack { round, rank, unreachable } => {
                 write!(f, " round={}{rank}{unreachable}", round.0)
             }
-            Body::Release { successor } => write_member(f, "successor", *successor),
+            Body::Release { successor, .. } => write_member(f, "successor", *successor),
             Body::TimeoutNow { reason, preference } => {
                 write!(f, " {reason}")?;
                 write_preference(f, *preference)
@@ -276,35 +267,5 @@ impl fmt::Display for Answer {
             Self::No => "no",
             Self::Higher => "higher",
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn members_of_an_earlier_version_are_told_of_a_resignation_where_a_leader_crashed() {
-        let timeout_now = |reason| Message {
-            config: 7,
-            term: Term(3),
-            body: Body::TimeoutNow { reason, preference: None },
-        };
-        let earlier = timeout_now(TransferReason::Crashed).for_earlier_version();
-        assert_eq!(earlier, timeout_now(TransferReason::Resigned));
-        let kept = timeout_now(TransferReason::Drained);
-        assert_eq!(kept.clone().for_earlier_version(), kept);
-        let heartbeat = |reason| Heartbeat {
-            round: Round::FIRST,
-            vote_lease: Span::from_millis(280),
-            rank: Rank { eligible: true, attr: 1, failures: 0 },
-            preference: None,
-            reason: ElectionReason::Transferred { by: NodeId(2), reason },
-            unreachable: Unreachable::default(),
-        };
-        let beat =
-            |reason| Message { config: 7, term: Term(3), body: Body::Heartbeat(heartbeat(reason)) };
-        let earlier = beat(TransferReason::Crashed).for_earlier_version();
-        assert_eq!(earlier, beat(TransferReason::Resigned));
     }
 }

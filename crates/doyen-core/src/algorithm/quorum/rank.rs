@@ -10,18 +10,7 @@
 //!   preference lasts at least as long as asked. Preferences are ordered by the term and a number within the term, so a later
 //!   one wins wherever it was given. A change is sent at once, and to a successor again, so that a preference that was
 //!   withdrawn does not return with the next leader. Without a leader no time is subtracted.
-//! - **Penalty**: a member that saw a leader fail (its vote lease ran out, and there was a later term) ranks that leader
-//!   behind members with fewer failures, for a while. So does the failed leader itself, as long as it runs, and it reports
-//!   this, so that all members agree. The higher count of the two is used. A leader that resumes in the same term after a gap
-//!   has not failed. A penalty lowers the rank and forbids nothing, but it outweighs a preference; an operator who insists can
-//!   still transfer leadership to the member. A restarted member forgets its penalty of itself; the others tell it, as far as
-//!   they know it by then.
-//! - **Successors that fail**: a member that was chosen as successor and never led has failed too. No member followed it, so
-//!   it reports the failure itself when another member leads. (A member that lost an ordinary election is not penalized: it may
-//!   not have had the votes.)
-//! - **Streaks**: each penalty lasts twice as long as the one before, up to 64 times as long, until the member has led for a
-//!   whole tenure; even if the earlier penalty has decayed. So a member that can win but cannot lead, because its heartbeats
-//!   alone get lost, becomes leader more and more rarely.
+//! - **Penalty**: a member that failed as leader ranks behind members with fewer failures, for a while (`penalty.rs`).
 //! - **Drain**: durable at the drained member, which reports that it is not eligible until the drain is undone or its time is
 //!   over.
 
@@ -35,37 +24,19 @@ use crate::config::Config;
 use crate::members::{NodeId, Term};
 use crate::time::Span;
 
+use super::penalty::{MAX_FAILURES, Penalty};
+
 /// The rank of a member, as it reports it itself.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-#[serde(from = "WireRank", into = "WireRank")]
 pub struct Rank {
     /// Whether it would lead at all.
     pub eligible: bool,
     /// Its current attribute.
     pub attr: i64,
-    /// Its recent failures as leader: its penalty.
+    /// Its recent failures as leader, as it knows them itself.
     pub failures: u8,
-}
-
-/// A rank as it is sent. Version 1 had one more field, which is no longer used.
-#[derive(Serialize, Deserialize)]
-struct WireRank {
-    eligible: bool,
-    attr: i64,
-    failures: u8,
-    reserved: bool,
-}
-
-impl From<WireRank> for Rank {
-    fn from(WireRank { eligible, attr, failures, .. }: WireRank) -> Self {
-        Self { eligible, attr, failures }
-    }
-}
-
-impl From<Rank> for WireRank {
-    fn from(Rank { eligible, attr, failures }: Rank) -> Self {
-        Self { eligible, attr, failures, reserved: false }
-    }
+    /// The term of the last of them.
+    pub failed_in: Term,
 }
 
 impl fmt::Display for Rank {
@@ -118,18 +89,9 @@ pub(super) struct Ranking {
     /// How many more heartbeats of a leader that this member has just begun to follow it answers with a preference that is
     /// later than the leader's.
     retellings: u8,
-    /// The leader whose vote lease ran out here. It ranks as if it had failed. There is a failure as soon as there is a later
-    /// term, and there was only a gap if it resumes in the same term.
-    suspect: Option<NodeId>,
-}
-
-/// A member's failures as leader, as counted by one member.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-struct Penalty {
-    /// The failures that have not decayed.
-    failures: u8,
-    /// The failures, decayed or not, since it last led for a whole tenure.
-    streak: u8,
+    /// The leader whose vote lease ran out here, and its term. It ranks as if it had failed. There is a failure as soon as
+    /// there is a later term, and there was only a gap if it resumes in the same term.
+    suspect: Option<(NodeId, Term)>,
 }
 
 impl Ranking {
@@ -140,9 +102,9 @@ impl Ranking {
 
     /// `id` reports its rank.
     pub(super) fn learn(&mut self, config: &Config, id: NodeId, rank: Rank) {
-        // Its report does not change that: a witness is one by configuration, and failures are limited.
+        // Its report does not change that: a witness is one by configuration. Failures are counted apart.
         let eligible = rank.eligible && !config.quorum.witnesses.contains(id);
-        let rank = Rank { eligible, failures: rank.failures.min(MAX_FAILURES), ..rank };
+        let rank = Rank { eligible, attr: rank.attr, ..configured(config, id) };
         if rank == configured(config, id) {
             self.ranks.remove(&id);
         } else {
@@ -154,32 +116,39 @@ impl Ranking {
     pub(super) fn key(&self, config: &Config, id: NodeId) -> Option<RankKey> {
         let rank = self.rank(config, id);
         rank.eligible.then(|| RankKey {
-            failures: Reverse(self.failures(config, id)),
+            failures: Reverse(self.failures(id)),
             preferred: self.preferred() == Some(id),
             attr: rank.attr,
             id,
         })
     }
 
-    /// The recent failures of `id`: those counted here, or those that it reports.
-    pub(super) fn failures(&self, config: &Config, id: NodeId) -> u8 {
-        let here = self.penalty(id) + u8::from(self.suspect == Some(id));
-        here.min(MAX_FAILURES).max(self.rank(config, id).failures)
+    /// The recent failures of `id`, and one more if it is suspected.
+    pub(super) fn failures(&self, id: NodeId) -> u8 {
+        let suspected = self.suspect.is_some_and(|(suspect, _)| suspect == id);
+        (self.penalty(id).failures + u8::from(suspected)).min(MAX_FAILURES)
     }
 
-    /// The vote lease of `leader` ran out here.
-    pub(super) fn suspect(&mut self, leader: NodeId) {
-        self.suspect = Some(leader);
+    /// The vote lease of `leader` ran out here in `term`, or it says that it failed.
+    pub(super) fn suspect(&mut self, leader: NodeId, term: Term) {
+        self.suspect = Some((leader, term));
     }
 
     /// Whether the suspect failed is decided, one way or the other.
-    pub(super) fn take_suspect(&mut self) -> Option<NodeId> {
+    pub(super) fn take_suspect(&mut self) -> Option<(NodeId, Term)> {
         self.suspect.take()
     }
 
-    /// The recent failures of `id` as counted here.
-    pub(super) fn penalty(&self, id: NodeId) -> u8 {
-        self.penalties.get(&id).map_or(0, |penalty| penalty.failures)
+    /// The penalty of `id`.
+    pub(super) fn penalty(&self, id: NodeId) -> Penalty {
+        self.penalties.get(&id).copied().unwrap_or_default()
+    }
+
+    /// All penalties, for a heartbeat. A failure that has decayed and is part of no streak is not told.
+    pub(super) fn penalties(&self) -> Vec<(NodeId, Penalty)> {
+        let counts = |penalty: &Penalty| penalty.failures > 0 || penalty.streak > 0;
+        let penalties = self.penalties.iter().map(|(&id, &penalty)| (id, penalty));
+        penalties.filter(|(_, penalty)| counts(penalty)).collect()
     }
 
     /// Whether `one` has a higher rank than `other`.
@@ -258,85 +227,42 @@ impl Ranking {
         self.preference = lasting;
     }
 
-    /// One heartbeat interval of the preference has passed at the leader.
+    /// One heartbeat interval of the preference and of the penalties has passed at the leader.
     pub(super) fn spend(&mut self, heartbeat: Span) {
+        self.spend_penalties(heartbeat);
         let Some(mut preference) = self.preference else { return };
         let left = preference.left.as_nanos().saturating_sub(heartbeat.as_nanos());
         preference.left = Span::from_nanos(left);
         self.replace(Some(preference));
     }
 
-    /// `id` failed as leader. Returns the number of failures that sets the length of the penalty.
-    pub(super) fn penalize(&mut self, id: NodeId) -> u8 {
-        let penalty = self.penalties.entry(id).or_default();
-        penalty.failures = (penalty.failures + 1).min(MAX_FAILURES);
-        penalty.streak = (penalty.streak + 1).min(MAX_FAILURES);
-        penalty.failures.max(penalty.streak)
-    }
-
-    /// Counts at least this many failures of `id`. Returns whether that is more than before.
-    pub(super) fn raise_penalty(&mut self, id: NodeId, failures: u8) -> bool {
-        let failures = failures.min(MAX_FAILURES);
-        let more = failures > self.penalty(id);
-        if more {
-            self.penalties.entry(id).or_default().failures = failures;
-        }
-        more
-    }
-
-    /// One failure of `id` no longer counts. Returns how many are left.
-    pub(super) fn decay_penalty(&mut self, id: NodeId) -> u8 {
-        self.amend(id, |penalty| penalty.failures = penalty.failures.saturating_sub(1))
-    }
-
     /// `id` has led for a whole tenure.
     pub(super) fn end_streak(&mut self, id: NodeId) {
-        self.amend(id, |penalty| penalty.streak = 0);
+        self.set_penalty(id, Penalty { streak: 0, ..self.penalty(id) });
     }
 
-    fn amend(&mut self, id: NodeId, change: impl FnOnce(&mut Penalty)) -> u8 {
-        let Some(penalty) = self.penalties.get_mut(&id) else { return 0 };
-        change(penalty);
-        let failures = penalty.failures;
-        if *penalty == Penalty::default() {
-            self.penalties.remove(&id);
-        }
-        failures
+    pub(super) fn set_penalty(&mut self, id: NodeId, penalty: Penalty) {
+        match penalty == Penalty::default() {
+            true => self.penalties.remove(&id),
+            false => self.penalties.insert(id, penalty),
+        };
     }
-}
 
-/// More failures count no more than this many: 64 times the first penalty.
-const MAX_FAILURES: u8 = 7;
-
-/// How long the penalty of the latest of `failures` lasts.
-pub(super) fn penalty_length(config: &Config, failures: u8) -> Span {
-    config.quorum.penalty_decay * (1 << (failures.clamp(1, MAX_FAILURES) - 1))
+    /// One heartbeat interval of every penalty has passed.
+    pub(super) fn spend_penalties(&mut self, heartbeat: Span) {
+        self.penalties.values_mut().for_each(|penalty| penalty.spend(heartbeat));
+    }
 }
 
 fn configured(config: &Config, id: NodeId) -> Rank {
     let quorum = &config.quorum;
     let eligible = !quorum.witnesses.contains(id) && !quorum.reluctant.contains(id);
-    Rank { eligible, attr: config.members.key(id).attr, failures: 0 }
+    Rank { eligible, attr: config.members.key(id).attr, failures: 0, failed_in: Term::default() }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Each penalty decays before the next failure; only a tenure ends the streak.
-    #[test]
-    fn each_failure_of_a_streak_doubles_the_penalty_until_a_tenure_is_served() {
-        let (mut ranking, id) = (Ranking::default(), NodeId(3));
-        let fail = |ranking: &mut Ranking| {
-            let failures = ranking.penalize(id);
-            assert_eq!((ranking.penalty(id), ranking.decay_penalty(id)), (1, 0));
-            failures
-        };
-        assert_eq!([(); 9].map(|()| fail(&mut ranking)), [1, 2, 3, 4, 5, 6, 7, 7, 7]);
-        ranking.end_streak(id);
-        assert_eq!(ranking, Ranking::default());
-        assert_eq!(fail(&mut ranking), 1);
-    }
 
     /// The margin counts between attributes; a penalty needs none, and without a margin an id is enough.
     #[test]
@@ -353,7 +279,7 @@ mod tests {
         };
         assert!(surpasses(&ranking, &config, 3, 1));
         assert!(!surpasses(&ranking, &config, 2, 1), "nine are not ten");
-        ranking.suspect(NodeId(3));
+        ranking.suspect(NodeId(3), Term(1));
         assert!(surpasses(&ranking, &config, 2, 3), "a failure counts whatever the margin is");
         config.quorum.margin = 0;
         assert!(surpasses(&ranking, &config, 2, 1));

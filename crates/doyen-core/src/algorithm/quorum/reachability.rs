@@ -17,7 +17,6 @@ use crate::members::{NodeId, PeerSet};
 use crate::time::Span;
 
 use super::message::{Body, Unreachable};
-use super::rank::Rank;
 use super::{Cx, Quorum, Role, Timer};
 
 /// A member counts as unreachable after this many probe intervals without a message.
@@ -73,10 +72,6 @@ impl Quorum {
             return;
         }
         self.reachability.own.insert(peer);
-        // The peer cannot report the decay of its own penalty any more, so it decays here.
-        let rank = self.ranking.rank(cx.config, peer);
-        self.ranking.learn(cx.config, peer, Rank { failures: 0, ..rank });
-        self.raise_penalty(peer, rank.failures, cx);
     }
 
     /// `peers` did not answer in time.
@@ -119,12 +114,16 @@ impl Quorum {
         if self.leads() {
             return;
         }
-        let (rank, unreachable) = (self.rank(cx.config), self.reachability.unreachable());
+        let probe = self.probe(cx.config);
         for peer in cx.config.members.others(self.id) {
             if self.leader() != Some(peer) {
-                self.send(peer, Body::Probe { rank, unreachable: unreachable.clone() }, cx);
+                self.send(peer, probe.clone(), cx);
             }
         }
+    }
+
+    pub(super) fn probe(&self, config: &Config) -> Body {
+        Body::Probe { rank: self.rank(config), unreachable: self.reachability.unreachable() }
     }
 
     /// Whether `one` receives from `other`, as far as this member knows from its own timers and the reports of the others.

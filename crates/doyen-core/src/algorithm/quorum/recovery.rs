@@ -88,6 +88,9 @@ impl Quorum {
         if self.ballot.stored().drained.is_some() {
             self.apply_drain(cx);
         }
+        if self.is_paused() {
+            self.count_down(cx);
+        }
         self.monitor_members(cx);
         match origin {
             Origin::Founding { leader: None } => self.await_turn(cx),
@@ -194,7 +197,7 @@ impl Quorum {
         }
         let seen = self.seen.get(&from).copied().unwrap_or_default();
         let longest = self.ballot.stored().longest.max(self.pace(cx.config).vote_lease);
-        let failures = self.ranking.failures(cx.config, from);
+        let failures = self.ranking.failures(from);
         self.send(from, Body::Welcome { incarnation, seen, longest, failures }, cx);
     }
 
@@ -213,7 +216,7 @@ impl Quorum {
         if !self.recovery.unanswered.remove(from) {
             return;
         }
-        self.raise_penalty(self.id, failures, cx);
+        self.raise_penalty(failures, cx);
         if let Some(rejoining) = &mut self.recovery.rejoining {
             rejoining.latest = rejoining.latest.max(term).max(seen);
             if cx.config.quorum.keeps(Rule::RejoinWaitsTheLongest) {

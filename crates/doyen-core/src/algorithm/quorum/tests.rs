@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::follower::Takeover;
 use super::*;
-use crate::change::{ElectionReason, TransferReason};
+use crate::change::{ElectionReason, LeaderChange, Loss, TransferReason};
 use crate::config::quorum::{MAX_VOTE_LEASE, Preemption};
 use crate::config::{Mode, Timing};
 use crate::host::{Host, apply};
@@ -41,6 +41,8 @@ struct Bench {
     notices: Vec<Notice>,
     /// The timer that fired last, if that was the last event.
     last: Option<Timer>,
+    /// The pause that the messages of the others carry.
+    others_pause: Option<Pause>,
 }
 
 impl Bench {
@@ -58,6 +60,7 @@ impl Bench {
             sent: vec![],
             notices: vec![],
             last: None,
+            others_pause: None,
         };
         bench.carry_out(&mut out);
         bench
@@ -82,7 +85,7 @@ impl Bench {
 
     fn hear(&mut self, from: u32, term: u64, body: Body) {
         let config = self.config.quorum.config_id(&self.config.members);
-        let message = Message { config, term: Term(term), body };
+        let message = Message { config, term: Term(term), pause: self.others_pause, body };
         self.feed(Event::Message { from: NodeId(from), message });
     }
 
@@ -90,7 +93,8 @@ impl Bench {
         match happening {
             // A member sends itself nothing.
             Happening::Heard(from, ..) if NodeId(from) == self.member.id => {}
-            Happening::Heard(from, term, mut body) => {
+            Happening::Heard(from, term, pause, mut body) => {
+                self.others_pause = pause;
                 if let Body::PreAnswer { number, .. } = &mut body {
                     // Mostly the last question is answered.
                     *number = self.member.question.saturating_sub(*number / 3);
@@ -174,7 +178,9 @@ impl Bench {
         }
         let leads = member.leads();
         let is_candidate = matches!(member.role, Role::Candidate(_));
-        let is_waiting = member.is_idle() && member.may_campaign(&self.config);
+        let is_waiting = member.is_idle()
+            && member.may_campaign(&self.config)
+            && !member.is_held(&self.config, None);
         let greets = member.recovery.is_rejoining()
             || !member.recovery.unanswered.is_empty() && member.recovery.hellos < MAX_HELLOS;
         let follower = match &member.role {
@@ -194,6 +200,7 @@ impl Bench {
             (Timer::Takeover, follower.takeover == Some(Takeover::Waiting)),
             (Timer::Cooldown, follower.cooling_down),
             (Timer::Drain, drain),
+            (Timer::Pause, member.is_paused()),
             (Timer::Hello, greets),
             (Timer::Probe, true),
         ];
@@ -203,7 +210,10 @@ impl Bench {
         {
             assert!(self.armed.contains(&Timer::Tenure), "{member:#?}");
         }
-        for (timer, armed) in expected {
+        let penalties = self.config.members.iter();
+        let penalties =
+            penalties.map(|id| (Timer::Penalty(id), member.penalty_of(id).failures > 0));
+        for (timer, armed) in expected.into_iter().chain(penalties) {
             assert_eq!(self.armed.contains(&timer), armed, "{timer:?} of {member:#?}");
         }
         // After the last of all terms no member can campaign, and none waits for its turn.
@@ -255,7 +265,7 @@ impl Host<Quorum> for Bench {
 
 /// The incarnation of every member here.
 const INCARNATION: Incarnation = Incarnation(1);
-const RANK: Rank = Rank { eligible: true, attr: 10, failures: 0 };
+const RANK: Rank = Rank { eligible: true, attr: 10, failures: 0, failed_in: Term(0) };
 
 fn heartbeat(round: u64, vote_lease: Span) -> Body {
     Body::Heartbeat(Heartbeat {
@@ -265,6 +275,7 @@ fn heartbeat(round: u64, vote_lease: Span) -> Body {
         preference: None,
         reason: ElectionReason::Founded,
         unreachable: Unreachable::default(),
+        penalties: Some(Vec::new()),
     })
 }
 
@@ -288,10 +299,8 @@ fn spans() -> impl Strategy<Value = Span> {
 fn ranks() -> impl Strategy<Value = Rank> {
     let attrs = prop_oneof![8 => -50..=50i64, 1 => any::<i64>()];
     let failures = prop_oneof![8 => Just(0), 1 => any::<u8>()];
-    (any::<bool>(), attrs, failures).prop_map(|(eligible, attr, failures)| Rank {
-        eligible,
-        attr,
-        failures,
+    (any::<bool>(), attrs, failures, terms()).prop_map(|(eligible, attr, failures, failed_in)| {
+        Rank { eligible, attr, failures, failed_in }
     })
 }
 
@@ -304,16 +313,39 @@ fn transfer_reasons() -> impl Strategy<Value = TransferReason> {
         TransferReason::Drained,
         TransferReason::Crashed,
         TransferReason::Failed,
+        TransferReason::ShuttingDown,
     ])
 }
 
 fn reasons() -> impl Strategy<Value = ElectionReason> {
     prop_oneof![
         Just(ElectionReason::Founded),
-        prop::option::of(ids()).prop_map(|after| ElectionReason::Elected { after }),
+        (prop::option::of(ids()), prop::option::of(losses()))
+            .prop_map(|(after, cause)| ElectionReason::Elected { after, cause }),
         (ids(), transfer_reasons())
             .prop_map(|(by, reason)| ElectionReason::Transferred { by, reason }),
     ]
+}
+
+fn losses() -> impl Strategy<Value = Loss> {
+    prop_oneof![
+        Just(Loss::Unreachable),
+        Just(Loss::NotRenewed),
+        Just(Loss::NotConfirmed),
+        transfer_reasons().prop_map(Loss::Transferred),
+    ]
+}
+
+fn penalties() -> impl Strategy<Value = Option<Vec<(NodeId, Penalty)>>> {
+    let penalty = (any::<u8>(), any::<u8>(), terms(), spans(), spans()).prop_map(
+        |(failures, streak, failed_in, left, ago)| Penalty { failures, streak, failed_in, left, ago },
+    );
+    prop::option::weighted(0.9, vec((ids(), penalty), 0..3))
+}
+
+fn pauses() -> impl Strategy<Value = Option<Pause>> {
+    let pause = (0..4u64, ids(), spans());
+    prop::option::weighted(0.3, pause.prop_map(|(number, id, left)| Pause { given: (number, id), left }))
 }
 
 fn unreachable() -> impl Strategy<Value = Unreachable> {
@@ -350,10 +382,12 @@ fn bodies() -> impl Strategy<Value = Body> {
         4 => (0..4u32, answers).prop_map(|(number, answer)| Body::PreAnswer { number, answer }),
         2 => prop::option::of(terms()).prop_map(|released| Body::Request { released }),
         4 => Just(Body::Vote),
-        4 => (rounds(), spans(), ranks(), preferences(), reasons(), unreachable()).prop_map(
-            |(round, vote_lease, rank, preference, reason, unreachable)| Body::Heartbeat(Heartbeat {
-                round, vote_lease, rank, preference, reason, unreachable
-            })
+        4 => (rounds(), spans(), ranks(), preferences(), reasons(), unreachable(), penalties()).prop_map(
+            |(round, vote_lease, rank, preference, reason, unreachable, penalties)| {
+                Body::Heartbeat(Heartbeat {
+                    round, vote_lease, rank, preference, reason, unreachable, penalties
+                })
+            }
         ),
         4 => (rounds(), ranks(), unreachable())
             .prop_map(|(round, rank, unreachable)| Body::Ack { round, rank, unreachable }),
@@ -361,7 +395,8 @@ fn bodies() -> impl Strategy<Value = Body> {
         1 => ranks().prop_map(|rank| Body::Preempt { rank }),
         2 => (transfer_reasons(), preferences())
             .prop_map(|(reason, preference)| Body::TimeoutNow { reason, preference }),
-        1 => prop::option::of(ids()).prop_map(|successor| Body::Release { successor }),
+        1 => (prop::option::of(ids()), losses())
+            .prop_map(|(successor, reason)| Body::Release { successor, reason }),
         1 => (incarnations(), any::<bool>()).prop_map(|(incarnation, rejoins)| Body::Hello { incarnation, rejoins }),
         2 => (incarnations(), terms(), spans(), any::<u8>())
             .prop_map(|(incarnation, seen, longest, failures)| Body::Welcome { incarnation, seen, longest, failures }),
@@ -376,8 +411,8 @@ fn bodies() -> impl Strategy<Value = Body> {
 /// What can happen to a member.
 #[derive(Clone, Debug)]
 enum Happening {
-    /// Sender, term and content.
-    Heard(u32, When, Body),
+    /// Sender, term, pause and content.
+    Heard(u32, When, Option<Pause>, Body),
     /// One of the armed timers fires.
     Due(prop::sample::Index),
     Campaign,
@@ -414,6 +449,9 @@ fn orders() -> impl Strategy<Value = AdminCommand> {
         Just(AdminCommand::Undrain),
         (ids(), spans()).prop_map(|(member, lasting)| AdminCommand::Prefer { member, lasting }),
         any::<i64>().prop_map(AdminCommand::Attribute),
+        spans().prop_map(|lasting| AdminCommand::Pause { lasting }),
+        Just(AdminCommand::Resume),
+        Just(AdminCommand::ShutDown),
     ]
 }
 
@@ -425,8 +463,8 @@ fn happenings() -> impl Strategy<Value = Happening> {
         1 => terms().prop_map(When::Any),
     ];
     prop_oneof![
-        12 => (1..=4u32, when, bodies())
-            .prop_map(|(from, term, body)| Happening::Heard(from, term, body)),
+        12 => (1..=4u32, when, pauses(), bodies())
+            .prop_map(|(from, term, pause, body)| Happening::Heard(from, term, pause, body)),
         6 => any::<prop::sample::Index>().prop_map(Happening::Due),
         1 => Just(Happening::Campaign),
         2 => orders().prop_map(Happening::Command),
@@ -466,11 +504,26 @@ proptest! {
     fn the_computed_size_of_a_message_is_its_size(
         config in any::<u32>(),
         term in terms(),
+        pause in pauses(),
         body in bodies(),
     ) {
-        let message = Message { config, term, body };
+        let message = Message { config, term, pause, body };
         let encoded = postcard::to_allocvec(&message).unwrap();
         prop_assert_eq!(wire::encoded_len(&message), encoded.len(), "{}", message);
+    }
+
+    /// What the release before can say arrives as it was sent, and the rest is left out.
+    #[test]
+    fn messages_pass_between_releases(term in terms(), pause in pauses(), body in bodies()) {
+        let message = Message { config: 7, term, pause, body };
+        let old = |message: &Message| {
+            postcard::to_allocvec(&message::earlier::Message::from(message.clone())).unwrap()
+        };
+        let read: message::earlier::Message = postcard::from_bytes(&old(&message)).unwrap();
+        let read = Message::from(read);
+        prop_assert_eq!(read.pause, None);
+        prop_assert_eq!(protocol::name_of(&read), protocol::name_of(&message));
+        prop_assert_eq!(read.commitments(), message.commitments(), "what binds is never left out");
     }
 }
 
@@ -552,14 +605,16 @@ fn reachability_and_succession_can_be_shown() {
     bench.feed(Event::Timer(Timer::Unreachable(NodeId(1))));
     assert!(!bench.member.receives(NodeId(2), NodeId(1)));
     bench.feed(Event::Timer(Timer::VoteLease));
-    let failures = |bench: &Bench, id| bench.member.failures_of(&bench.config, NodeId(id));
+    let failures = |bench: &Bench, id| bench.member.failures_of(NodeId(id));
     assert_eq!((failures(&bench, 4), line(&bench)[2]), (1, NodeId(4)));
     assert_eq!((bench.member.reason(), bench.member.preference()), (None, None));
     assert_eq!(Bench::leader().member.reason(), Some(ElectionReason::Founded));
 
-    // The failures that a member reports count, unless more are known.
-    let rank = Rank { failures: 2, ..RANK };
-    bench.hear(3, 1, Body::Probe { rank, unreachable: Unreachable::default() });
+    // The failures that a member reports count, once.
+    let rank = Rank { failures: 2, failed_in: Term(1), ..RANK };
+    for _ in 0..2 {
+        bench.hear(3, 1, Body::Probe { rank, unreachable: Unreachable::default() });
+    }
     bench.hear(4, 1, Body::Probe { rank: RANK, unreachable: Unreachable::default() });
     assert_eq!((failures(&bench, 3), failures(&bench, 4)), (2, 1));
     assert_eq!(line(&bench)[2], NodeId(3));
@@ -640,7 +695,8 @@ fn ids_of_strangers_are_ignored() {
     bench.hear(1, 1, Body::PreVote { number: 1, rank: RANK, force: false, takeover: Some(nobody) });
     let refusal = Body::PreAnswer { number: 1, answer: Answer::No };
     assert_eq!(bench.sent[0].1.body, refusal);
-    bench.hear(3, 1, Body::Release { successor: Some(nobody) });
+    let reason = Loss::Transferred(TransferReason::Requested);
+    bench.hear(3, 1, Body::Release { successor: Some(nobody), reason });
     assert_eq!(bench.view.leader, None);
 
     let mut bench = Bench::leader();
@@ -670,4 +726,172 @@ fn after_the_last_term_no_member_campaigns_and_nothing_breaks() {
     let reason = TransferReason::Resigned;
     bench.hear(3, u64::MAX, Body::TimeoutNow { reason, preference: None });
     assert!(!bench.sent.iter().any(|(_, message)| matches!(message.body, Body::Request { .. })));
+}
+
+/// The pause in force, as the member shows it: its number and the time that is left, in milliseconds.
+fn paused(bench: &Bench) -> Option<(u64, u64)> {
+    let pause = bench.member.pause_in_force()?;
+    Some((pause.given.0, pause.left.as_nanos() / 1_000_000))
+}
+
+fn asks(bench: &Bench) -> bool {
+    bench.sent.iter().any(|(_, message)| matches!(message.body, Body::PreVote { .. }))
+}
+
+const A_SECOND: Span = Span::from_millis(1000);
+
+fn pause_of(number: u64, by: u32, left: Span) -> Option<Pause> {
+    Some(Pause { given: (number, NodeId(by)), left })
+}
+
+#[test]
+fn a_pause_is_stored_and_told_to_all_by_any_member() {
+    let mut bench = Bench::follower();
+    bench.feed(Event::Command(AdminCommand::Resume));
+    assert_eq!(bench.notices, [Notice::Refused(Refusal::NotPaused)]);
+    bench.feed(Event::Command(AdminCommand::Pause { lasting: A_SECOND }));
+    assert_eq!(paused(&bench), Some((1, 1000)));
+    assert!(bench.disk.is_some_and(|disk| protocol::Durable::is_paused(&disk)));
+    assert_eq!(bench.notices, [Notice::Paused { by: NodeId(2), left: A_SECOND }]);
+    assert_eq!(bench.sent.len(), 2, "to every other member");
+    assert!(bench.sent.iter().all(|(_, message)| message.pause == pause_of(1, 2, A_SECOND)));
+
+    bench.feed(Event::Timer(Timer::VoteLease));
+    assert!(!bench.armed.contains(&Timer::Election), "it does not wait for its turn");
+    bench.feed(Event::Campaign);
+    assert!(!asks(&bench), "nor campaigns at the request of a program");
+    bench.feed(Event::Timer(Timer::Pause));
+    assert_eq!((paused(&bench), &bench.notices[..]), (None, &[Notice::Resumed { by: None }][..]));
+    bench.feed(Event::Timer(Timer::Election));
+    assert!(asks(&bench), "and campaigns when the time is over");
+}
+
+#[test]
+fn a_pause_is_counted_down_in_steps_that_survive_a_restart() {
+    let mut bench = Bench::follower();
+    bench.feed(Event::Command(AdminCommand::Pause { lasting: A_SECOND * 25 }));
+    bench.feed(Event::Timer(Timer::Pause));
+    assert_eq!(paused(&bench), Some((1, 15_000)));
+    let disk = bench.disk;
+    let mut bench = Bench::new(config(3), 2, Origin::Joining, disk);
+    assert_eq!(paused(&bench), Some((1, 15_000)));
+    bench.feed(Event::Timer(Timer::Pause));
+    bench.feed(Event::Timer(Timer::Pause));
+    assert_eq!(paused(&bench), None);
+}
+
+/// The order of the pauses is that of their numbers, then that of the members; of one pause the shorter time counts.
+#[test]
+fn the_latest_pause_counts_whatever_arrives_last() {
+    let mut bench = Bench::follower();
+    let mut hears = |pause| {
+        bench.others_pause = pause;
+        bench.hear(1, 1, Body::Nack);
+        paused(&bench)
+    };
+    assert_eq!(hears(pause_of(3, 1, A_SECOND)), Some((3, 1000)));
+    assert_eq!(hears(pause_of(2, 3, A_SECOND * 2)), Some((3, 1000)), "an earlier one");
+    assert_eq!(hears(None), Some((3, 1000)));
+    assert_eq!(hears(pause_of(3, 3, A_SECOND * 2)), Some((3, 2000)), "two at once: the higher id");
+    assert_eq!(hears(pause_of(3, 3, A_SECOND)), Some((3, 1000)), "less of it is left");
+    assert_eq!(hears(pause_of(3, 3, A_SECOND * 2)), Some((3, 1000)), "late");
+    assert_eq!(hears(pause_of(9, 99, A_SECOND * 2)), Some((3, 1000)), "99 is not a member");
+    assert_eq!(hears(pause_of(4, 1, Span::ZERO)), None, "resumed elsewhere");
+    assert_eq!(hears(pause_of(3, 3, A_SECOND)), None, "late again");
+    bench.feed(Event::Command(AdminCommand::Pause { lasting: A_SECOND }));
+    assert_eq!(paused(&bench), Some((5, 1000)));
+}
+
+#[test]
+fn a_candidate_that_learns_of_a_pause_from_a_vote_does_not_lead() {
+    let mut bench = Bench::follower();
+    bench.feed(Event::Timer(Timer::VoteLease));
+    bench.feed(Event::Timer(Timer::Election));
+    let number = bench.member.question;
+    bench.hear(1, 1, Body::PreAnswer { number, answer: Answer::Yes });
+    assert!(matches!(bench.member.role, Role::Candidate(_)));
+    bench.others_pause = pause_of(1, 1, A_SECOND);
+    bench.hear(1, 2, Body::Vote);
+    assert!(matches!(bench.member.role, Role::Follower(_)), "{:?}", bench.member.role);
+}
+
+#[test]
+fn while_elections_are_paused_a_transfer_works_and_a_crash_hands_nothing_over() {
+    let timeout_now = |reason| {
+        let mut bench = Bench::follower();
+        bench.others_pause = pause_of(1, 3, A_SECOND);
+        bench.hear(3, 1, Body::TimeoutNow { reason, preference: None });
+        bench
+    };
+    let mut bench = timeout_now(TransferReason::Requested);
+    assert!(matches!(bench.member.role, Role::Candidate(_)));
+    // Its requests are lost. It is still the successor.
+    bench.feed(Event::Timer(Timer::Vote));
+    bench.feed(Event::Timer(Timer::Election));
+    assert!(asks(&bench));
+    let number = bench.member.question;
+    bench.hear(1, 2, Body::PreAnswer { number, answer: Answer::Yes });
+    let requests = Body::Request { released: Some(Term(1)) };
+    assert!(bench.sent.iter().all(|(_, message)| message.body == requests), "{:?}", bench.sent);
+
+    let mut bench = timeout_now(TransferReason::Crashed);
+    assert!(matches!(bench.member.role, Role::Follower(Follower { leader: None, .. })));
+    assert!(!bench.armed.contains(&Timer::Election));
+    bench.feed(Event::Command(AdminCommand::Resume));
+    bench.feed(Event::Timer(Timer::Election));
+    assert!(asks(&bench));
+}
+
+#[test]
+fn a_leader_without_a_majority_says_why_it_steps_down() {
+    let mut bench = Bench::leader();
+    let lease = bench.member.lease().expect("a lease");
+    bench.feed(Event::Timer(lease));
+    bench.feed(Event::Timer(Timer::Confirmation));
+    let told = Body::Release { successor: None, reason: Loss::NotRenewed };
+    assert_eq!(bench.sent.iter().filter(|(_, message)| message.body == told).count(), 2);
+    assert_eq!(bench.member.failures_of(NodeId(3)), 0, "its followers may have been stopped");
+
+    let mut follower = Bench::follower();
+    follower.hear(3, 1, told);
+    let (leader, term) = (NodeId(3), Term(1));
+    let left = LeaderChange::LeaderLeft { leader, term, reason: Loss::NotRenewed };
+    assert_eq!(follower.notices, [Notice::Changed(left)]);
+    assert_eq!(follower.member.failures_of(leader), 0);
+
+    // Another member leads: a majority was there without this one.
+    bench.hear(2, 2, heartbeat(1, Span::from_millis(20)));
+    assert_eq!(bench.member.failures_of(NodeId(3)), 1);
+    let rank = |bench: &Bench| match &bench.sent[0].1.body {
+        Body::Ack { rank, .. } => *rank,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!((rank(&bench).failures, rank(&bench).failed_in), (1, Term(1)), "it reports that");
+}
+
+#[test]
+fn followers_count_the_failures_that_their_leader_counts() {
+    let mut bench = Bench::follower();
+    let penalty = Penalty {
+        failures: 1,
+        streak: 1,
+        failed_in: Term(1),
+        left: Span::from_millis(40),
+        ago: Span::from_millis(20),
+    };
+    let beat = |penalties: &[(NodeId, Penalty)]| {
+        let Body::Heartbeat(beat) = heartbeat(1, Span::from_millis(20)) else { panic!() };
+        Body::Heartbeat(Heartbeat { penalties: Some(penalties.to_vec()), ..beat })
+    };
+    bench.hear(3, 1, beat(&[(NodeId(1), penalty), (NodeId(99), penalty)]));
+    assert_eq!(bench.member.penalty_of(NodeId(1)), penalty);
+    assert_eq!(bench.member.penalty_of(NodeId(99)), Penalty::default());
+    assert!(bench.armed.contains(&Timer::Penalty(NodeId(1))));
+    bench.hear(3, 1, beat(&[]));
+    assert_eq!(bench.member.failures_of(NodeId(1)), 0);
+    assert!(!bench.armed.contains(&Timer::Penalty(NodeId(1))));
+    // A late report of the same failure does not count again.
+    let rank = Rank { failures: 1, failed_in: Term(1), ..RANK };
+    bench.hear(1, 1, Body::Probe { rank, unreachable: Unreachable::default() });
+    assert_eq!(bench.member.failures_of(NodeId(1)), 0);
 }

@@ -19,13 +19,14 @@
 //!
 //! A command that cannot be carried out is rejected with a reason and changes nothing.
 
-use crate::change::{ElectionReason, StepDownReason, TransferReason};
+use crate::change::{ElectionReason, Loss, StepDownReason, TransferReason};
 use crate::config::Config;
 use crate::members::{NodeId, Term};
 use crate::protocol::{AdminCommand, Notice, Refusal};
 use crate::time::Span;
 
 use super::ballot::Drain;
+use super::candidate::LostLeader;
 use super::message::Body;
 use super::rank::{Preference, Rank};
 use super::{Cx, Quorum, Role, Timer};
@@ -44,6 +45,7 @@ impl Quorum {
     pub(super) fn on_command(&mut self, command: AdminCommand, cx: &mut Cx<'_>) {
         let done = match command {
             AdminCommand::Resign => self.begin_transfer(None, TransferReason::Resigned, cx),
+            AdminCommand::ShutDown => self.begin_transfer(None, TransferReason::ShuttingDown, cx),
             AdminCommand::GiveUp => self.begin_transfer(None, TransferReason::Failed, cx),
             AdminCommand::Transfer { to } => {
                 self.begin_transfer(Some(to), TransferReason::Requested, cx)
@@ -62,6 +64,8 @@ impl Quorum {
                 self.consider_takeover(cx);
                 Ok(())
             }
+            AdminCommand::Pause { lasting } => self.pause(lasting, cx),
+            AdminCommand::Resume => self.pause(Span::ZERO, cx),
         };
         if let Err(refusal) = done {
             cx.inform(Notice::Refused(refusal));
@@ -132,7 +136,9 @@ impl Quorum {
         for peer in cx.config.members.others(self.id) {
             let body = match successor == Some(peer) {
                 true => Body::TimeoutNow { reason, preference: self.ranking.preference() },
-                false => Body::Release { successor: announced },
+                false => {
+                    Body::Release { successor: announced, reason: Loss::Transferred(reason) }
+                }
             };
             self.send(peer, body, cx);
         }
@@ -179,21 +185,25 @@ impl Quorum {
             return;
         }
         cx.rule("Q14");
+        let why = Loss::Transferred(reason);
+        self.search.last_leader = Some(LostLeader { id: from, term, why });
         if reason.is_failure() {
-            self.ranking.suspect(from);
+            self.suspect(from, term, cx);
         }
         self.ranking.hear(preference, false);
         if self.end_cooldown() {
             cx.cancel_timer(Timer::Cooldown);
         }
+        // A leader that has died transfers nothing: while elections are paused, there is none until the pause is over.
+        let is_held = reason == TransferReason::Crashed && self.is_held(cx.config, None);
         if !cx.config.quorum.keeps(Rule::PreVote) {
             self.campaign_without_pre_vote(Some(term), cx);
-        } else if self.would_lead(cx.config) {
+        } else if self.would_lead(cx.config) && !is_held {
             let reason = ElectionReason::Transferred { by: from, reason };
             self.become_candidate(Some(term), reason, cx);
         }
         if !matches!(self.role, Role::Candidate(_) | Role::Leader(_)) {
-            self.release(from, None, cx);
+            self.release(from, (None, why), cx);
         }
     }
 
@@ -201,9 +211,9 @@ impl Quorum {
     /// leadership to the highest-ranked of the fit members that have outranked it for a while, whichever member asked: the
     /// highest may not ask itself. The member that asked has waited.
     pub(super) fn on_preempt(&mut self, from: NodeId, rank: Rank, cx: &mut Cx<'_>) {
-        self.ranking.learn(cx.config, from, rank);
+        self.learn_rank(from, rank, cx);
         let Role::Leader(leader) = &self.role else { return };
-        if leader.transfer.is_some() {
+        if leader.transfer.is_some() || self.is_held(cx.config, None) {
             return;
         }
         let (patience, heartbeat) = (cx.config.timing.preempt, self.pace(cx.config).heartbeat);
@@ -302,11 +312,15 @@ impl Quorum {
             return Err(Refusal::Unfit(member));
         }
         self.ranking.prefer(self.ballot.term(), member, lasting);
-        // If leadership moves before the next heartbeat, the others know already. But if the last heartbeat is not yet
-        // acknowledged, one more would make followers seem unreachable too soon.
+        self.send_heartbeat_if_acknowledged(cx);
+        Ok(())
+    }
+
+    /// Sends a heartbeat now, so that the others know what has changed even if leadership moves before the next one. But
+    /// if the last heartbeat is not yet acknowledged, one more would make followers seem unreachable too soon.
+    pub(super) fn send_heartbeat_if_acknowledged(&mut self, cx: &mut Cx<'_>) {
         if matches!(&self.role, Role::Leader(leader) if leader.lease == Some(leader.newest)) {
             self.send_heartbeat(cx);
         }
-        Ok(())
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   byte 0     8           10           496            512          2032            2048
-//!        magic │ version 2 │ record ... │ checksum 16  │ ... record │ checksum 16   │
+//!        magic │ version 3 │ record ... │ checksum 16  │ ... record │ checksum 16   │
 //!        └── what the first covers ─────┘              │            │
 //!        └── what the last covers, the first checksum included ─────┘
 //! ```
@@ -27,7 +27,7 @@ pub(super) const FILE: usize = 2 * STRIDE;
 pub(super) type Image = [u8; FILE];
 
 /// The version of the format that this program writes.
-pub(super) const VERSION: u16 = 2;
+pub(super) const VERSION: u16 = 3;
 const MAGIC: [u8; 8] = *b"doyen\0st";
 const HEAD: usize = MAGIC.len() + size_of::<u16>();
 const CHECKSUM: usize = 16;
@@ -60,10 +60,13 @@ pub(super) struct Record<'a> {
     pub(super) durable: Durable<'a>,
 }
 
-/// The durable state. Version 1 had an `Option` here, which has the encoding of the first two variants.
+/// The durable state. Version 1 had an `Option` here, which has the encoding of the first two variants; version 2 had the
+/// first three, when a quorum stored no pause. A record of theirs keeps its variant when it is written again.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) enum Durable<'a> {
     Nothing,
+    EarlierBare(Cow<'a, [u8]>),
+    EarlierKept(Cow<'a, [u8]>),
     /// The state of the algorithm alone.
     Bare(Cow<'a, [u8]>),
     /// The state of the algorithm, and what the core knows about the other members.
@@ -74,7 +77,10 @@ impl Durable<'_> {
     fn len(&self) -> usize {
         match self {
             Self::Nothing => 0,
-            Self::Bare(bytes) | Self::Kept(bytes) => bytes.len(),
+            Self::EarlierBare(bytes)
+            | Self::EarlierKept(bytes)
+            | Self::Bare(bytes)
+            | Self::Kept(bytes) => bytes.len(),
         }
     }
 }
@@ -145,7 +151,7 @@ impl Record<'_> {
         let record = match u16::from_le_bytes([slot[MAGIC.len()], slot[MAGIC.len() + 1]]) {
             // The bytes after 512 do not belong to it.
             1 => postcard::from_bytes(before),
-            VERSION if fits(LAST_SUM) => {
+            2 | VERSION if fits(LAST_SUM) => {
                 let mut body = [0; BODY];
                 body[..BEFORE].copy_from_slice(before);
                 body[BEFORE..].copy_from_slice(after);
@@ -176,7 +182,7 @@ mod tests {
         incarnation: 9,
         rejoining: false,
         algorithm: Cow::Borrowed("quorum"),
-        durable: Durable::Bare(Cow::Borrowed(b"the older record")),
+        durable: Durable::EarlierBare(Cow::Borrowed(b"the older record")),
     };
     /// It is long enough to go around the first checksum.
     const NEW: Record<'_> =
@@ -242,19 +248,32 @@ mod tests {
 
     /// The bytes were computed by another program (Python), from the description at the head of this file.
     #[test]
-    fn a_slot_of_version_2_is_written_exactly_so() {
+    fn a_slot_of_version_3_is_written_exactly_so_and_one_of_version_2_is_read() {
+        let slot = |head: &str, sums: [&str; 2]| {
+            let mut slot = bytes(head);
+            slot.resize(496, 0xd7);
+            slot.extend(bytes(sums[0]));
+            slot.resize(512 + 600 - 464, 0xd7);
+            slot.resize(2032, 0);
+            slot.extend(bytes(sums[1]));
+            slot
+        };
         let record = Record { sequence: 300, rejoining: true, ..NEW };
-        let mut expected =
-            bytes("646f79656e0073740200ac02066f72646572730309010671756f72756d02d804");
-        expected.resize(496, 0xd7);
-        expected.extend(bytes("65aa9f6d3538232522d957a37f704fd5"));
-        expected.resize(512 + 600 - 464, 0xd7);
-        expected.resize(2032, 0);
-        expected.extend(bytes("9ca2a42340a7f5a748b36a55aa3832c9"));
+        let written = slot(
+            "646f79656e0073740300ac02066f72646572730309010671756f72756d04d804",
+            ["d1af406465a8ab03b2111e6ec5e893e8", "d5c45e96ddc2f0bf0ee079ec4dd8a8cc"],
+        );
         let mut image = [0; FILE];
         put(&record, &mut image);
-        assert_eq!(&image[..SLOT], expected);
-        assert_eq!(Record::newest(&image), Ok(record));
+        assert_eq!(&image[..SLOT], written);
+        assert_eq!(Record::newest(&image), Ok(record.clone()));
+        let earlier = slot(
+            "646f79656e0073740200ac02066f72646572730309010671756f72756d02d804",
+            ["65aa9f6d3538232522d957a37f704fd5", "9ca2a42340a7f5a748b36a55aa3832c9"],
+        );
+        image[..SLOT].copy_from_slice(&earlier);
+        let durable = Durable::EarlierKept(Cow::Borrowed(&[0xd7; 600]));
+        assert_eq!(Record::newest(&image), Ok(Record { durable, ..record }));
     }
 
     #[test]
@@ -328,19 +347,19 @@ mod tests {
         let mut image = before();
         let slot = offset(NEW.sequence) as usize;
         put(&NEW, &mut image);
-        image[slot + MAGIC.len()] = 3;
+        image[slot + MAGIC.len()] = 4;
         assert_eq!(Record::newest(&image), Ok(OLD), "its checksum does not fit");
         let sum = checksum(&image[slot..][..FIRST_SUM.start]);
         image[slot..][FIRST_SUM].copy_from_slice(&sum);
-        assert_eq!(Record::newest(&image), Err(Flaw::Newer(3)));
+        assert_eq!(Record::newest(&image), Err(Flaw::Newer(4)));
     }
 
     /// What the program that had version 1 only looks at.
     #[test]
-    fn version_1_sees_that_version_2_is_newer() {
+    fn version_1_sees_that_version_3_is_newer() {
         let mut image = [0; FILE];
         put(&OLD, &mut image);
-        assert_eq!(image[..10], *b"doyen\0st\x02\0");
+        assert_eq!(image[..10], *b"doyen\0st\x03\0");
         assert_eq!(image[496..512], Sha256::digest(&image[..496])[..16]);
     }
 

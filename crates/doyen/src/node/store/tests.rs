@@ -131,7 +131,7 @@ fn a_state_of_version_1_is_continued() {
     let (path, before) = (folder.join("state"), of_version_1());
     fs::write(&path, before).unwrap();
     set_mode(&path, 0o600);
-    let bare = Saved::Bare(b"vote".to_vec());
+    let bare = Saved::EarlierBare(b"vote".to_vec());
     Store::check(&folder, &owner(), |saved| *saved == bare).unwrap();
     assert!(!Store::is_lost(&folder, &owner(), |saved| *saved == bare).unwrap());
     let opened = open(&folder);

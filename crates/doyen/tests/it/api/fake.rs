@@ -250,7 +250,7 @@ pub(crate) fn entry(number: u64) -> Entry {
         _ => LeaderChange::Follows {
             leader: NodeId(3),
             term,
-            reason: ElectionReason::Elected { after: None },
+            reason: ElectionReason::Elected { after: None, cause: None },
         },
     };
     let (downtime, downtime_us) = match number {
@@ -286,6 +286,7 @@ pub(crate) fn follower_of_n3() -> Status {
         never_leads: false,
         drained_remaining_ms: None,
         preference: None,
+        pause: None,
         next: Some(NodeId(2)),
         succession: vec![NodeId(3), NodeId(2), NodeId(1)],
         members: (1..=3).map(member).collect(),
@@ -312,5 +313,6 @@ fn member(id: u32) -> MemberStatus {
         eligible: true,
         recent_failures: 0,
         penalty_remaining_ms: None,
+        failed_ms_ago: None,
     }
 }

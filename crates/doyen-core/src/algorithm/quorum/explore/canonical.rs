@@ -102,7 +102,8 @@ impl Explore for Quorum {
 
     /// Whether `message` seems to have no effect on it, now and whatever happens to it later.
     fn is_obsolete(&self, config: &Config, from: NodeId, message: &Message) -> bool {
-        if self.recovery.is_rejoining() {
+        // Of pauses it may learn from any message.
+        if self.recovery.is_rejoining() || message.pause != self.latest_pause() {
             return false;
         }
         let (term, own) = (message.term, self.ballot.term());

@@ -291,7 +291,7 @@ impl AlgorithmMessage for Message {
 
     fn commitments(&self) -> Commitments {
         let pledge = match *self {
-            Self::Request { term } => Some(Pledge::Candidacy { term }),
+            Self::Request { term } => Some(Pledge::Candidacy { term, succeeds: false }),
             Self::Vote { term } => Some(Pledge::Vote { term }),
             Self::Hello | Self::Welcome { .. } => None,
         };

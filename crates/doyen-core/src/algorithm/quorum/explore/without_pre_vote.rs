@@ -45,7 +45,7 @@ impl Quorum {
         cx: &mut Cx<'_>,
     ) {
         let before = self.ballot.term();
-        self.become_candidate(released, ElectionReason::Elected { after: None }, cx);
+        self.become_candidate(released, ElectionReason::Elected { after: None, cause: None }, cx);
         if self.ballot.term() > before {
             self.broadcast(&Body::Nack, cx);
         }
