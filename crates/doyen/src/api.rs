@@ -24,6 +24,7 @@ mod call;
 #[expect(unused_qualifications, reason = "utoipa qualifies what it repeats")]
 mod commands;
 mod connections;
+mod forward;
 mod health;
 mod metrics;
 mod observer;
@@ -59,6 +60,7 @@ use crate::page;
 use audit::Audit;
 use auth::Auth;
 use connections::Connections;
+use forward::Forwarder;
 use metrics::Metrics;
 use observer::Observer;
 use problem::Kind;
@@ -245,6 +247,7 @@ struct Shared {
     handle: Handle,
     auth: Arc<Auth>,
     audit: Arc<Audit>,
+    forwarder: Forwarder,
     observer: Observer,
     metrics: Metrics,
     requests: Arc<Requests>,
@@ -291,6 +294,7 @@ async fn run(
     let observing = tokio::spawn(observer.clone().observe(handle.clone()));
     let (connections, watchers) = (Connections::new(limits), Watchers::new(limits));
     let (audit, requests) = (Arc::new(Audit::new()), Arc::new(Requests::default()));
+    let forwarder = Forwarder::new(handle.clone());
     let app = App(Arc::new(Shared {
         metrics: Metrics::new(metrics::Source {
             handle: handle.clone(),
@@ -299,7 +303,8 @@ async fn run(
             audit: Arc::clone(&audit),
             requests: Arc::clone(&requests),
         }),
-        handle,
+        forwarder: forwarder.clone(),
+        handle: handle.clone(),
         auth,
         audit,
         requests,
@@ -309,6 +314,9 @@ async fn run(
         stopping: stopping.clone(),
     }));
     let router = router(app);
+    let relayed = handle.relayed();
+    let answering = relayed
+        .map(|relayed| tokio::spawn(forward::serve(handle, forwarder, router.clone(), relayed)));
     let of_socket = limits.of_admin_socket();
     let admin = server::listen(
         Listener::Admin(listeners.admin),
@@ -328,6 +336,9 @@ async fn run(
     };
     tokio::join!(admin, http, stopped);
     observing.abort();
+    if let Some(answering) = answering {
+        answering.abort();
+    }
 }
 
 fn routes() -> OpenApiRouter<App> {
@@ -358,7 +369,9 @@ fn admin_routes() -> OpenApiRouter<App> {
 fn router(app: App) -> Router {
     let document = openapi();
     let (open, _) = open_routes().split_for_parts();
+    let forwards = || from_fn_with_state(app.clone(), forward::route);
     let open = open
+        .route_layer(forwards())
         .merge(health::options_routes())
         .merge(page::files().layer(map_response(page::secure)))
         .route("/openapi.json", get(async || Json(document)))
@@ -366,6 +379,7 @@ fn router(app: App) -> Router {
         .layer(from_fn_with_state(app.clone(), require_own_name));
     // An admin call checks the host itself, so that what is rejected is logged.
     let (admin, _) = admin_routes().split_for_parts();
+    let admin = admin.route_layer(forwards());
     open.merge(admin.route_layer(from_fn_with_state(app.clone(), audit::audit)))
         .method_not_allowed_fallback(not_allowed)
         .layer(DefaultBodyLimit::max(LONGEST_BODY))

@@ -138,7 +138,8 @@ pub(crate) fn main() -> ExitCode {
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             system::complain(&error);
-            ExitCode::from(if error.is::<client::CannotReach>() { 3 } else { 2 })
+            let cannot_reach = error.is::<client::CannotReach>();
+            ExitCode::from(if cannot_reach { client::CannotReach::EXIT } else { 2 })
         }
     }
 }

@@ -93,6 +93,8 @@ pub struct Settings {
     pub http: Option<SocketAddr>,
     /// Whether admin commands are accepted over HTTP too.
     pub http_admin: bool,
+    /// Whether it accepts admin commands that were given to another member.
+    pub forwarded_commands: bool,
     /// The key file; without one it listens on loopback only.
     pub key_file: Option<KeyFile>,
     /// The folder of its state.

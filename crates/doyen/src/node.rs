@@ -22,6 +22,7 @@ mod inspect;
 mod log;
 mod network;
 mod publish;
+pub mod relay;
 pub mod replay;
 mod resolver;
 mod start;
@@ -43,12 +44,13 @@ use std::time::Duration;
 
 use doyen_core::members::{Incarnation, NodeId, Term};
 use doyen_core::protocol::{AdminCommand, Refusal};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::key::{KeyFile, Keyring};
 use crate::leadership::{FencingToken, Leadership, Permits};
 use counters::Counters;
 use publish::Subscription;
+use relay::{Inbox, RelayError, Relayed};
 use status::{Entry, Status};
 use waker::CommandSender;
 
@@ -73,6 +75,15 @@ pub enum Command {
     Campaign(CommandAnswer),
     /// Use these keys from now on.
     UseKeys(Keyring, CommandAnswer),
+    /// Send a packet to the present process of a member.
+    Relay {
+        /// The member.
+        to: NodeId,
+        /// The packet.
+        bytes: Vec<u8>,
+        /// Where the result goes.
+        answer: oneshot::Sender<Result<(), RelayError>>,
+    },
     /// The name of a member has been looked up.
     AddressResolved {
         /// The member.
@@ -224,6 +235,7 @@ pub struct Handle {
     counters: Arc<Counters>,
     commands: CommandSender,
     key_file: Option<KeyFile>,
+    relayed: Inbox,
 }
 
 /// Work that runs under a lease. A transfer of leadership waits until it is dropped.
@@ -256,9 +268,9 @@ impl Drop for Work {
 
 impl Handle {
     fn new(subscription: Subscription, commands: CommandSender, key_file: Option<KeyFile>) -> Self {
-        let Subscription { leadership, permits, status, history, counters } = subscription;
+        let Subscription { leadership, permits, status, history, counters, relayed } = subscription;
         let leadership = Leadership::new(leadership, permits);
-        Self { leadership, status, history, counters, commands, key_file }
+        Self { leadership, status, history, counters, commands, key_file, relayed }
     }
 
     /// Whether this node leads, checked at the moment of acting.
@@ -331,6 +343,19 @@ impl Handle {
         let text = keys.told();
         self.send(|answer| Command::UseKeys(keys, answer)).await?;
         Ok(text)
+    }
+
+    /// Sends a packet to the present process of another member, sealed. It may be lost on the way, like every datagram.
+    pub async fn relay(&self, to: NodeId, bytes: Vec<u8>) -> Result<(), RelayError> {
+        let (answer, answered) = oneshot::channel();
+        let sent = self.commands.send(Command::Relay { to, bytes, answer });
+        sent.map_err(RelayError::Node)?;
+        answered.await.unwrap_or(Err(RelayError::Node(CommandError::Stopped)))
+    }
+
+    /// The packets that present processes of other members send to this one; none if they have been asked for before.
+    pub fn relayed(&self) -> Option<mpsc::Receiver<Relayed>> {
+        self.relayed.take()
     }
 
     /// Makes the node transfer leadership and end, within `grace`, however busy it is. [`Running::ended`] waits for the

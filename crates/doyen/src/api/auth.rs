@@ -45,12 +45,15 @@ pub struct Admin {
     pub secret_file: Option<PathBuf>,
     /// Names of this node in the `Host` of a request, besides its address and `localhost`.
     pub names: Vec<String>,
+    /// Whether commands are accepted that other members forward.
+    pub forwarded: bool,
 }
 
 impl Admin {
     /// Over the admin socket in the state folder only, and with no name but the address.
     pub fn new(state_dir: &Path) -> Self {
-        Self { socket: state_dir.join(SOCKET_FILE), secret_file: None, names: Vec::new() }
+        let socket = state_dir.join(SOCKET_FILE);
+        Self { socket, secret_file: None, names: Vec::new(), forwarded: true }
     }
 
     /// Over HTTP too, with the secret in the state folder.
@@ -62,17 +65,18 @@ impl Admin {
     /// For a node: its name is also the one that other members use.
     pub fn of(settings: &Settings) -> Self {
         let host = settings.own().address.rsplit_once(':').map(|(host, _)| host.to_owned());
-        let admin = Self { names: host.into_iter().collect(), ..Self::new(&settings.state_dir) };
+        let (names, forwarded) = (host.into_iter().collect(), settings.forwarded_commands);
+        let admin = Self { names, forwarded, ..Self::new(&settings.state_dir) };
         if settings.http_admin { admin.over_http() } else { admin }
     }
 
     /// Reads or creates what is needed for [`start`](super::start): a node fails here, before it joins.
     pub fn prepare(self) -> Result<PreparedAdmin, SecretError> {
-        let Self { socket, secret_file, names } = self;
+        let Self { socket, secret_file, names, forwarded } = self;
         let secret = secret_file.map(Secret::open).transpose()?;
         let failed = |error| SecretError::Socket { path: socket.clone(), error };
         let socket = Draft::create(&socket).map_err(failed)?;
-        Ok(PreparedAdmin { socket, auth: Auth { secret, names } })
+        Ok(PreparedAdmin { socket, auth: Auth { secret, names, forwarded } })
     }
 }
 
@@ -113,6 +117,7 @@ pub(super) struct Auth {
     /// None if admin commands are not accepted over HTTP.
     secret: Option<Secret>,
     names: Vec<String>,
+    forwarded: bool,
 }
 
 /// The admin secret, and the file that it is read from.
@@ -173,8 +178,14 @@ impl Auth {
 
     /// Whether a request may give a command.
     pub(super) fn check(&self, parts: &Parts) -> Result<(), Problem> {
-        if let Some(ConnInfo::AdminSocket { .. }) = parts.extensions.get() {
-            return Ok(());
+        match parts.extensions.get() {
+            Some(ConnInfo::AdminSocket { .. }) => return Ok(()),
+            Some(ConnInfo::Forwarded { .. }) if self.forwarded => return Ok(()),
+            Some(ConnInfo::Forwarded { .. }) => {
+                let detail = "this member rejects forwarded commands (forwarded_commands = false): run this on its machine";
+                return Err(Kind::ForwardingOff.with_detail(detail));
+            }
+            _ => {}
         }
         let host = self.check_host(parts)?;
         check_origin(&parts.headers, host.as_str())?;
@@ -332,7 +343,7 @@ mod tests {
     fn auth() -> Auth {
         let current = RwLock::new(BearerSecret::new("secret"));
         let secret = Some(Secret { file: PathBuf::new(), current });
-        Auth { secret, names: vec!["n1.example".to_owned()] }
+        Auth { secret, names: vec!["n1.example".to_owned()], forwarded: true }
     }
 
     fn parts(local: &str, uri: &str, headers: &[(&str, &str)]) -> Parts {

@@ -11,10 +11,10 @@ use doyen_core::members::Term;
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
-use super::App;
 use super::audit::CommandText;
 use super::problem::{Kind, Problem};
 use super::server::ConnInfo;
+use super::{App, Limits};
 
 /// An authorized admin command.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl<T: DeserializeOwned> FromRequest<App> for Call<T> {
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
         let (parts, body) = request.into_parts();
         app.auth.check(&parts)?;
-        let connection = *parts.extensions.get::<ConnInfo>().ok_or_else(|| {
+        let connection = parts.extensions.get::<ConnInfo>().cloned().ok_or_else(|| {
             Kind::Failed.with_detail("the request has no connection; this is a bug in doyen")
         })?;
         let text = parts.extensions.get::<CommandText>().cloned().unwrap_or_default();
@@ -55,16 +55,20 @@ impl<T: DeserializeOwned> FromRequest<App> for OpenCall<T> {
         let (parts, body) = request.into_parts();
         check_term(&parts.headers, app.handle.status().term)?;
         let headers = parts.headers.clone();
-        let reading = Bytes::from_request(Request::from_parts(parts, body), &());
-        let bytes = match timeout(app.limits.body_timeout, reading).await {
-            Ok(Ok(bytes)) => bytes,
-            Ok(Err(error)) if error.status() == StatusCode::PAYLOAD_TOO_LARGE => {
-                return Err(Kind::TooLarge.with_detail("the body is too long for any command"));
-            }
-            Ok(Err(error)) => return Err(Kind::BadRequest.with_detail(error.body_text())),
-            Err(_) => return Err(Kind::TooSlow.with_detail("the body did not arrive in time")),
-        };
+        let bytes = read_body(Request::from_parts(parts, body), &app.limits).await?;
         Ok(Self { app: app.clone(), body: parse(&headers, &bytes)? })
+    }
+}
+
+/// Reads the whole body of a request, within the limits.
+pub(super) async fn read_body(request: Request, limits: &Limits) -> Result<Bytes, Problem> {
+    match timeout(limits.body_timeout, Bytes::from_request(request, &())).await {
+        Ok(Ok(bytes)) => Ok(bytes),
+        Ok(Err(error)) if error.status() == StatusCode::PAYLOAD_TOO_LARGE => {
+            Err(Kind::TooLarge.with_detail("the body is too long for any command"))
+        }
+        Ok(Err(error)) => Err(Kind::BadRequest.with_detail(error.body_text())),
+        Err(_) => Err(Kind::TooSlow.with_detail("the body did not arrive in time")),
     }
 }
 

@@ -13,7 +13,7 @@ use doyen_core::registry::Algorithm;
 use doyen_core::time::Span;
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
-use utoipa::openapi::path::{Operation, ParameterBuilder, ParameterIn};
+use utoipa::openapi::path::{Operation, Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{
     ContentBuilder, ObjectBuilder, OpenApi, Ref, RefOr, Required, ResponseBuilder, Type,
@@ -160,7 +160,7 @@ async fn resign(call: Call<Nothing>) -> Result<Accepted, Problem> {
 /// Transfer leadership to a named member. For the leader.
 #[utoipa::path(post, path = "/v1/transfer", tag = "commands", request_body = Transfer)]
 async fn transfer(call: Call<Transfer>) -> Result<Accepted, Problem> {
-    let to = call.member(&call.body.to)?;
+    let to = call.app.member(&call.body.to)?;
     let does = format!("transfers leadership to {}", to.name);
     let note = takes_over_again(&call.app.handle.status(), to.id).map(|higher| {
         format!(
@@ -239,7 +239,7 @@ async fn undrain(call: Call<Nothing>) -> Result<Accepted, Problem> {
 /// Prefer a member as leader for a while. For the leader.
 #[utoipa::path(post, path = "/v1/prefer", tag = "commands", request_body = Prefer)]
 async fn prefer(call: Call<Prefer>) -> Result<Accepted, Problem> {
-    let member = call.member(&call.body.member)?;
+    let member = call.app.member(&call.body.member)?;
     let lasting = parse_span(&call.body.lasting)?;
     let effect = match lasting {
         Span::ZERO => Effect::from("withdraws the preference"),
@@ -318,9 +318,10 @@ impl<T: Into<String>> From<T> for Effect {
     }
 }
 
-impl<T> Call<T> {
-    fn member(&self, member: &MemberRef) -> Result<Name, Problem> {
-        let status = self.app.handle.status();
+impl App {
+    /// The member with this name or id.
+    pub(super) fn member(&self, member: &MemberRef) -> Result<Name, Problem> {
+        let status = self.handle.status();
         let found = member.find(&status).and_then(|id| Name::of(&status, id));
         found.ok_or_else(|| {
             let names: Vec<&str> = status.members.iter().map(|member| &*member.name).collect();
@@ -328,14 +329,17 @@ impl<T> Call<T> {
             Kind::UnknownMember.with_detail(detail)
         })
     }
+}
 
+impl<T> Call<T> {
     async fn give(
         self,
         command: AdminCommand,
         effect: impl Into<Effect>,
     ) -> Result<Accepted, Problem> {
         let handle = self.app.handle.clone();
-        let (text, effect, by) = (self.describe(command), effect.into(), self.connection);
+        let (text, effect) = (self.describe(command), effect.into());
+        let by = self.connection.clone();
         let given = async move { handle.command_by(by, command).await.map(|()| effect) };
         self.answer(given, text).await
     }
@@ -369,7 +373,7 @@ impl<T> Call<T> {
             let status = self.app.handle.status();
             (status.name.clone(), status.term.0)
         };
-        let address = self.connection;
+        let address = self.connection.clone();
         self.text.set(&command);
         match timeout(self.app.limits.command_timeout, result).await {
             Ok(Ok(Effect { does, note })) => {
@@ -463,6 +467,19 @@ fn describe(document: &mut OpenApi) {
     }
 }
 
+/// Which member is to do it.
+fn member_parameter() -> Parameter {
+    ParameterBuilder::new()
+        .name("member")
+        .parameter_in(ParameterIn::Query)
+        .required(Required::False)
+        .description(Some(
+            "The member that is to carry it out, by name or id. Without it, this one, or the leader if it is for the leader.",
+        ))
+        .schema(Some(ObjectBuilder::new().schema_type(Type::String).examples(["n2"])))
+        .build()
+}
+
 fn complete(operation: &mut Operation) {
     let term = ParameterBuilder::new()
         .name("If-Match")
@@ -471,7 +488,8 @@ fn complete(operation: &mut Operation) {
         .description(Some("The term that the command is meant for, as in an ETag."))
         .schema(Some(ObjectBuilder::new().schema_type(Type::String).examples(["\"7\""])))
         .build();
-    operation.parameters.get_or_insert_default().push(RefOr::T(term));
+    let parameters = operation.parameters.get_or_insert_default();
+    parameters.extend([RefOr::T(term), RefOr::T(member_parameter())]);
     operation.security = Some(vec![SecurityRequirement::new(SCHEME, [] as [&str; 0])]);
     let responses = [
         ("202", "The member accepted the command."),

@@ -62,6 +62,9 @@ pub(super) enum Kind {
     TooManyConnections,
     AdminOff,
     Stale,
+    ForwardingOff,
+    OlderVersion,
+    Unreachable,
     Failed,
 }
 
@@ -99,6 +102,9 @@ impl Kind {
             Self::TooManyConnections => ("too-many-connections", 503, "Too many connections"),
             Self::AdminOff => ("admin-off", 403, "No admin commands over HTTP"),
             Self::Stale => ("stale", 503, "Status out of date"),
+            Self::ForwardingOff => ("forwarding-off", 403, "No forwarded commands"),
+            Self::OlderVersion => ("older-version", 409, "The member runs an older version"),
+            Self::Unreachable => ("unreachable", 504, "The member does not answer"),
             Self::Failed => ("failed", 500, "Internal error"),
         }
     }
@@ -117,6 +123,11 @@ impl Kind {
 }
 
 impl Problem {
+    /// The leader, if the request was rejected because this member is not.
+    pub(super) fn other_leader(&self) -> Option<&Name> {
+        self.leader.as_ref().filter(|_| self.kind == "urn:doyen:not-leader")
+    }
+
     /// The same problem, with the current leader.
     #[must_use]
     pub(super) fn with_leader(self, leader: Option<Name>) -> Self {

@@ -78,6 +78,15 @@ struct HistoryQuery {
     limit: Option<usize>,
 }
 
+/// Which member answers; `forward.rs` reads it.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "it describes a parameter")]
+struct MemberQuery {
+    /// The member that is to answer, by name or id; another one than this needs what an admin command needs.
+    member: Option<String>,
+}
+
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(root))
@@ -126,7 +135,7 @@ async fn leader(State(app): State<App>) -> Response {
 }
 
 /// Everything that this node knows.
-#[utoipa::path(get, path = "/v1/status", tag = "status", responses(
+#[utoipa::path(get, path = "/v1/status", tag = "status", params(MemberQuery), responses(
     (status = 200, description = "As far as this node knows.", body = Status,
         headers(
             ("ETag" = String, description = "The term."),
@@ -147,7 +156,7 @@ async fn members(State(app): State<App>) -> Json<Vec<MemberStatus>> {
 }
 
 /// The latest changes of leadership that this node took part in or learned of, the oldest first.
-#[utoipa::path(get, path = "/v1/history", tag = "status", params(HistoryQuery), responses(
+#[utoipa::path(get, path = "/v1/history", tag = "status", params(HistoryQuery, MemberQuery), responses(
     (status = 200, description = "The entries that this node has kept.", body = Vec<Entry>),
     (status = 400, description = "The query is invalid.", body = Problem, content_type = "application/problem+json"),
 ))]

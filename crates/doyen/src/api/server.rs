@@ -51,7 +51,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 const TOO_MANY: &str = "too many connections; retry later";
 
 /// The ends of the connection that a request came over.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum ConnInfo {
     Tcp {
         local: SocketAddr,
@@ -61,6 +61,10 @@ pub(super) enum ConnInfo {
     AdminSocket {
         uid: u32,
     },
+    /// Another member, which has checked who asks.
+    Forwarded {
+        by: Arc<str>,
+    },
 }
 
 impl ConnInfo {
@@ -69,6 +73,7 @@ impl ConnInfo {
         match self {
             Self::Tcp { peer, .. } => client_of(peer.ip()),
             Self::AdminSocket { .. } => Ipv4Addr::LOCALHOST.into(),
+            Self::Forwarded { .. } => Ipv4Addr::UNSPECIFIED.into(),
         }
     }
 }
@@ -78,6 +83,7 @@ impl fmt::Display for ConnInfo {
         match self {
             Self::Tcp { peer, .. } => peer.fmt(f),
             Self::AdminSocket { uid } => write!(f, "{SOCKET_FILE} (uid {uid})"),
+            Self::Forwarded { by } => by.fmt(f),
         }
     }
 }
@@ -249,6 +255,7 @@ impl Server {
         let inner = TowerToHyperService::new(self.router);
         let service = service_fn(move |mut request: hyper::Request<Incoming>| {
             let (busy, inner, slot) = (slot.begin(), inner.clone(), Arc::clone(&slot));
+            let info = info.clone();
             async move {
                 if let Some(rejection) = reserved_for_health(&slot, request.uri().path()) {
                     return Ok(rejection.map(|body| Answer { body, _busy: busy }));

@@ -12,7 +12,15 @@ use serde::de::DeserializeOwned;
 use super::client::{CannotReach, CommandResult, Reply};
 
 /// The longest answer, in bytes.
-const LONGEST_ANSWER: u64 = 64 * 1024;
+const LONGEST_ANSWER: u64 = 1024 * 1024;
+
+/// What a request does.
+#[derive(Clone, Copy)]
+enum Method<'a> {
+    Get,
+    /// With this body, which is JSON.
+    Post(&'a str),
+}
 
 /// The way to a node by its admin socket.
 #[derive(Debug)]
@@ -29,11 +37,17 @@ impl LocalAdmin {
 
     /// Makes an admin call without arguments, and reads the answer.
     pub(crate) fn call<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
-        let reply = self.post(path, "{}", None)?;
+        let reply = self.request(Method::Post("{}"), path, None)?;
         if reply.status / 100 != 2 {
             bail!("{}", reply.problem()?.detail);
         }
         Ok(serde_json::from_str(&reply.text)?)
+    }
+
+    /// Asks for what the node knows, and waits no longer than this.
+    pub(crate) fn get(&self, path: &str, limit: Duration) -> Result<Reply> {
+        let (socket, timeout) = (self.socket.clone(), self.timeout.min(limit));
+        Self { socket, timeout }.request(Method::Get, path, None)
     }
 
     /// Sends an admin command, for this term only if one is given.
@@ -43,12 +57,13 @@ impl LocalAdmin {
         body: &impl Serialize,
         term: Option<u64>,
     ) -> Result<CommandResult> {
-        self.post(path, &serde_json::to_string(body)?, term)?.into_result()
+        let body = serde_json::to_string(body)?;
+        self.request(Method::Post(&body), path, term)?.into_result()
     }
 
-    fn post(&self, path: &str, body: &str, term: Option<u64>) -> Result<Reply> {
+    fn request(&self, method: Method<'_>, path: &str, term: Option<u64>) -> Result<Reply> {
         let place = self.socket.display().to_string();
-        let answer = self.exchange(path, body, term).map_err(|error| {
+        let answer = self.exchange(method, path, term).map_err(|error| {
             let why = match error.kind() {
                 io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
                     "no node listens there; is it running?".to_owned()
@@ -65,14 +80,18 @@ impl LocalAdmin {
     }
 
     /// One request in the older version of HTTP: the answer ends with the connection.
-    fn exchange(&self, path: &str, body: &str, term: Option<u64>) -> io::Result<String> {
+    fn exchange(&self, method: Method<'_>, path: &str, term: Option<u64>) -> io::Result<String> {
         let mut stream = api::connect(&self.socket)?;
         stream.set_read_timeout(Some(self.timeout))?;
         stream.set_write_timeout(Some(self.timeout))?;
         let if_match = term.map_or_else(String::new, |term| format!("if-match: \"{term}\"\r\n"));
+        let (method, body) = match method {
+            Method::Get => ("GET", ""),
+            Method::Post(body) => ("POST", body),
+        };
         let length = body.len();
         let head = format!(
-            "POST {path} HTTP/1.0\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n{if_match}"
+            "{method} {path} HTTP/1.0\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n{if_match}"
         );
         stream.write_all(format!("{head}\r\n{body}").as_bytes())?;
         let mut answer = String::new();

@@ -3,7 +3,8 @@
 //! The node is given by `--node`, by the configuration that `--config` names, by `DOYEN_NODE`, or by the configuration that
 //! `doyen node` would use here. Admin commands go to a configured node over its admin socket, to any other over HTTP, with
 //! the admin secret in the file of `--secret-file` or `DOYEN_SECRET_FILE`. The secret in a state folder is shown to the
-//! node of that folder only.
+//! node of that folder only. What only reads uses HTTP, or the admin socket of a configured node that serves no HTTP;
+//! what another member is to answer needs what admin commands need.
 
 use std::env;
 use std::ffi::OsString;
@@ -11,9 +12,10 @@ use std::fs;
 use std::io::{self, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use doyen::api::{self, Accepted, MemberRef, Problem};
 use doyen::config::{Configuration, Env, Settings};
@@ -38,20 +40,23 @@ const STREAM_TIMEOUT: Duration = Duration::from_secs(45);
 
 const WHICH: &str = "which node? Give --node URL or DOYEN_NODE";
 
+/// How many members are asked at once: fewer than the admin socket has connections.
+const AT_ONCE: usize = 8;
+
 /// In bytes.
 const LONGEST_ANSWER: u64 = 16 * 1024 * 1024;
 
-/// The address does not answer, or not as a node does.
+/// An address or a member does not answer, or not as a node does.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot reach {url}: {why}")]
-pub(crate) struct CannotReach {
-    url: String,
-    why: String,
-}
+#[error("{0}")]
+pub(crate) struct CannotReach(String);
 
 impl CannotReach {
-    pub(crate) fn new(place: &str, why: impl Into<String>) -> Self {
-        Self { url: place.to_owned(), why: why.into() }
+    /// The exit code.
+    pub(crate) const EXIT: u8 = 3;
+
+    pub(crate) fn new(place: &str, why: impl std::fmt::Display) -> Self {
+        Self(format!("cannot reach {place}: {why}"))
     }
 }
 
@@ -93,7 +98,7 @@ pub(crate) struct Reply {
 #[derive(Debug)]
 pub(crate) enum AdminClient {
     Socket(LocalAdmin),
-    Http { client: Client, secret: String },
+    Http { client: Client, secret: Option<String> },
 }
 
 #[derive(Debug)]
@@ -108,11 +113,33 @@ impl NodeFlags {
         Ok(Client::new(self.url()?, READ_TIMEOUT))
     }
 
+    /// The way to what the node knows, and no more.
+    pub(crate) fn connect_reader(&self) -> Result<AdminClient> {
+        let http = |url| AdminClient::Http { client: Client::new(url, READ_TIMEOUT), secret: None };
+        if let Some(url) = self.given_url()? {
+            return Ok(http(url));
+        }
+        let Settings { http: address, state_dir, .. } = self.settings(WHICH)?;
+        Ok(match address {
+            Some(address) => http(url_of(address)),
+            None => AdminClient::Socket(LocalAdmin::of(&state_dir, READ_TIMEOUT)),
+        })
+    }
+
+    /// The way to what the node knows, or, with the rights of an operator, to what another member does.
+    pub(crate) fn connect_to(
+        &self,
+        member: Option<&String>,
+        secret: &SecretFlags,
+    ) -> Result<AdminClient> {
+        if member.is_some() { self.connect_admin(secret) } else { self.connect_reader() }
+    }
+
     /// The way of admin commands.
     pub(crate) fn connect_admin(&self, secret: &SecretFlags) -> Result<AdminClient> {
         let http = |url, file: &Path| {
             let client = Client::new(url, ANSWER_TIMEOUT);
-            Ok(AdminClient::Http { client, secret: read_secret(file)? })
+            Ok(AdminClient::Http { client, secret: Some(read_secret(file)?) })
         };
         let named = || self.unless_configured("DOYEN_SECRET_FILE").map(PathBuf::from);
         if let Some(file) = secret.secret_file.clone().or_else(named) {
@@ -238,8 +265,31 @@ impl Reply {
                 let accepted = accepted.map_err(|error| self.not_a_node(&error.to_string()));
                 accepted.map(CommandResult::Accepted)
             }
-            503 | 504 => Err(CannotReach::new(&self.place, self.problem()?.detail).into()),
+            503 | 504 => Err(self.cannot_reach()),
             _ => self.problem().map(CommandResult::Rejected),
+        }
+    }
+
+    /// As the answer to a question.
+    fn into_value<T: DeserializeOwned>(self, path: &str) -> Result<T> {
+        match self.status {
+            200 => serde_json::from_str(&self.text).map_err(|error| {
+                self.not_a_node(&format!("its answer to {path} cannot be read ({error})"))
+            }),
+            // It is asked right, and says what the operator has to mend.
+            400..=499 => bail!("{}", self.problem()?.detail),
+            _ => Err(self.cannot_reach()),
+        }
+    }
+
+    /// A node that cannot answer says why.
+    fn cannot_reach(&self) -> anyhow::Error {
+        match self.problem() {
+            Ok(problem) if problem.kind.ends_with(":unreachable") => {
+                CannotReach(problem.detail).into()
+            }
+            Ok(problem) => CannotReach::new(&self.place, problem.detail).into(),
+            Err(error) => error,
         }
     }
 
@@ -258,9 +308,60 @@ impl AdminClient {
     ) -> Result<CommandResult> {
         match self {
             Self::Socket(socket) => socket.command(path, body, term),
-            Self::Http { client, secret } => client.command(path, body, secret, term),
+            Self::Http { client, secret } => client.command(path, body, secret.as_deref(), term),
         }
     }
+
+    pub(crate) fn status(&self) -> Result<Status> {
+        self.get("/v1/status")
+    }
+
+    pub(crate) fn status_within(&self, limit: Duration) -> Result<Status> {
+        self.get_within("/v1/status", limit)
+    }
+
+    /// Asks for what the node knows, or another member if the path names one.
+    pub(crate) fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
+        self.get_within(path, ANSWER_TIMEOUT)
+    }
+
+    /// The same, and waits no longer than this.
+    fn get_within<T: DeserializeOwned>(&self, path: &str, limit: Duration) -> Result<T> {
+        match self {
+            Self::Socket(socket) => socket.get(path, limit)?.into_value(path),
+            Self::Http { client, secret } => {
+                client.get_within(path, limit.min(client.timeout), secret.as_deref())
+            }
+        }
+    }
+
+    /// Has every member answer the same question, several of them at once. Answers are in the order of the members.
+    pub(crate) fn ask_all<T: DeserializeOwned + Send>(
+        &self,
+        members: &[String],
+        path: &str,
+    ) -> Vec<Result<T>> {
+        let ask = |member: &String| self.get(&path_to(path, Some(member))?);
+        let ask_some = |some: &[String]| -> Vec<Result<T>> {
+            thread::scope(|scope| {
+                let asked = some.iter().map(|member| scope.spawn(move || ask(member)));
+                let asked: Vec<_> = asked.collect();
+                let panicked = |_| Err(anyhow!("the question failed; this is a bug in doyen"));
+                asked.into_iter().map(|it| it.join().unwrap_or_else(panicked)).collect()
+            })
+        };
+        members.chunks(AT_ONCE).flat_map(ask_some).collect()
+    }
+}
+
+/// The path of a question or command to another member, if one is given.
+pub(crate) fn path_to(path: &str, member: Option<&String>) -> Result<String> {
+    let Some(member) = member else { return Ok(path.to_owned()) };
+    if member.is_empty() || !member.chars().all(|it| it.is_alphanumeric() || "-_.".contains(it)) {
+        bail!("`{member}` is not a member; give a name or an id");
+    }
+    let separator = if path.contains('?') { '&' } else { '?' };
+    Ok(format!("{path}{separator}member={member}"))
 }
 
 type Answered = Response<ureq::Body>;
@@ -289,27 +390,23 @@ impl Client {
         self.get("/v1/status")
     }
 
-    pub(crate) fn status_within(&self, limit: Duration) -> Result<Status> {
-        self.get_within("/v1/status", limit.min(self.timeout))
-    }
-
     pub(crate) fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
-        self.get_within(path, self.timeout)
+        self.get_within(path, self.timeout, None)
     }
 
-    fn get_within<T: DeserializeOwned>(&self, path: &str, limit: Duration) -> Result<T> {
-        let request = self.agent.get(format!("{}{path}", self.url));
+    fn get_within<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        limit: Duration,
+        secret: Option<&str>,
+    ) -> Result<T> {
+        let mut request = self.agent.get(format!("{}{path}", self.url));
+        if let Some(secret) = secret {
+            request = request.header("authorization", format!("Bearer {secret}"));
+        }
         let request = request.config().timeout_global(Some(limit)).build();
         let answer = request.call().map_err(|error| self.unreachable(&error))?;
-        let reply = self.reply(answer)?;
-        if reply.status != 200 {
-            // A node that cannot answer says why.
-            let why = reply.problem()?.detail;
-            return Err(CannotReach::new(&self.url, why).into());
-        }
-        serde_json::from_str(&reply.text).map_err(|error| {
-            reply.not_a_node(&format!("its answer to {path} cannot be read ({error})"))
-        })
+        self.reply(answer)?.into_value(path)
     }
 
     /// Opens the stream of changes, after the event with this id.
@@ -336,14 +433,16 @@ impl Client {
         &self,
         path: &str,
         body: &impl Serialize,
-        secret: &str,
+        secret: Option<&str>,
         term: Option<u64>,
     ) -> Result<CommandResult> {
         let mut request = self
             .agent
             .post(format!("{}{path}", self.url))
-            .header("authorization", format!("Bearer {secret}"))
             .header("content-type", "application/json");
+        if let Some(secret) = secret {
+            request = request.header("authorization", format!("Bearer {secret}"));
+        }
         if let Some(term) = term {
             request = request.header("if-match", format!("\"{term}\""));
         }

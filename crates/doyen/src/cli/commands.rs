@@ -1,7 +1,6 @@
 //! Admin commands: `resign`, `transfer`, `drain`, `undrain`, `prefer`, `pause`, `resume`, `reload-keys`.
 //!
-//! A command goes to the node that is addressed and is not forwarded. A command for the leader that reaches a follower
-//! is rejected with the leader's name.
+//! The node forwards a command that is for the leader, or for another member, and passes on the answer.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -12,11 +11,19 @@ use doyen::api::{Accepted, Drain, MemberRef, Pause, Prefer, Problem, Transfer};
 use serde::Serialize;
 use serde_json::json;
 
-use super::client::{CommandResult, NodeFlags, SecretFlags, parse_time};
+use super::client::{CommandResult, NodeFlags, SecretFlags, parse_time, path_to};
 use super::{Answer, system};
 
-const EXITS: &str =
-    "Exit: 0 accepted, 1 rejected, 2 wrong usage or admin secret, 3 the node cannot be reached.";
+const EXITS: &str = "\
+Any member may be asked: it forwards what is for another one.
+Exit: 0 accepted, 1 rejected, 2 wrong usage or admin secret, 3 the node or the member cannot be reached.";
+
+const DRAIN: &str = "\
+Examples:
+  doyen drain --for 2h           this member
+  doyen drain n2 --for 2h        n2, asked through this member
+
+Exit: 0 accepted, 1 rejected, 2 wrong usage or admin secret, 3 the node or the member cannot be reached.";
 
 const PAUSE: &str = "\
 Examples:
@@ -35,9 +42,9 @@ Examples:
   doyen prefer n2 --for 2h
   doyen prefer n2 --for 0s       end the preference
 
-A recent failure as leader counts more than a preference; `doyen transfer` makes the member leader
+Any member may be asked: it forwards the command to the leader. A recent failure as leader counts more than a preference; `doyen transfer` makes the member leader
 nevertheless.
-Exit: 0 accepted, 1 rejected, 2 wrong usage or admin secret, 3 the node cannot be reached.";
+Exit: 0 accepted, 1 rejected, 2 wrong usage or admin secret, 3 the node or the leader cannot be reached.";
 
 #[derive(Subcommand, Debug)]
 pub(crate) enum Admin {
@@ -56,8 +63,11 @@ pub(crate) enum Admin {
     },
 
     /// Keep a member from leading while another can; a leader transfers first
-    #[command(after_help = EXITS)]
+    #[command(after_help = DRAIN)]
     Drain {
+        /// The member to drain, by name or id [default: the node itself]
+        #[arg(value_name = "MEMBER")]
+        member: Option<String>,
         /// End the drain after this time, for example 2h [default: until `undrain`]
         #[arg(long = "for", value_name = "TIME", value_parser = parse_time)]
         duration: Option<Duration>,
@@ -70,9 +80,15 @@ pub(crate) enum Admin {
 
     /// Let a drained member lead again
     #[command(after_help = EXITS)]
-    Undrain(CommandFlags),
+    Undrain {
+        /// The drained member, by name or id [default: the node itself]
+        #[arg(value_name = "MEMBER")]
+        member: Option<String>,
+        #[command(flatten)]
+        flags: CommandFlags,
+    },
 
-    /// Prefer a member as leader for some time; addressed to the leader
+    /// Prefer a member as leader for some time
     #[command(after_help = PREFER)]
     Prefer {
         /// The preferred member, by name or id
@@ -129,10 +145,13 @@ impl Admin {
             Self::Transfer { to, flags } => {
                 flags.send("transfer", &Transfer { to: MemberRef::Name(to) })
             }
-            Self::Drain { duration, never, flags } => {
-                flags.send("drain", &Drain { lasting: duration.map(text), never })
+            Self::Drain { member, duration, never, flags } => {
+                let drain = Drain { lasting: duration.map(text), never };
+                flags.send_to(member.as_ref(), "drain", &drain)
             }
-            Self::Undrain(flags) => flags.send("undrain", &json!({})),
+            Self::Undrain { member, flags } => {
+                flags.send_to(member.as_ref(), "undrain", &json!({}))
+            }
             Self::Prefer { member, duration, flags } => {
                 let member = MemberRef::Name(member);
                 flags.send("prefer", &Prefer { member, lasting: text(duration) })
@@ -148,9 +167,20 @@ impl Admin {
 
 impl CommandFlags {
     fn send(self, command: &str, body: &impl Serialize) -> Result<Answer> {
+        self.send_to(None, command, body)
+    }
+
+    /// Sends a command for this member, or the node itself.
+    fn send_to(
+        self,
+        member: Option<&String>,
+        command: &str,
+        body: &impl Serialize,
+    ) -> Result<Answer> {
         let client = self.node.connect_admin(&self.secret)?;
+        let path = path_to(&format!("/v1/{command}"), member)?;
         let mut out = io::stdout().lock();
-        match client.command(&format!("/v1/{command}"), body, self.if_term)? {
+        match client.command(&path, body, self.if_term)? {
             CommandResult::Accepted(accepted) if self.json => {
                 writeln!(out, "{}", serde_json::to_string(&accepted)?)?;
                 Ok(Answer::Yes)
@@ -173,15 +203,10 @@ impl CommandFlags {
 /// A correct command that the node rejects is an answer; everything else is an error.
 fn rejected(problem: &Problem) -> Result<Answer> {
     let Problem { detail, status, .. } = problem;
-    if !matches!(status, 409 | 412) && !problem.kind.ends_with(":keys-unreadable") {
+    let is_answer = [":keys-unreadable", ":forwarding-off"];
+    if !matches!(status, 409 | 412) && !is_answer.iter().any(|it| problem.kind.ends_with(it)) {
         return Err(anyhow!("{detail}"));
     }
-    match &problem.leader {
-        Some(leader) if problem.kind.ends_with(":not-leader") => system::note(format_args!(
-            "{detail}; run this on {}'s machine, or with --node and --secret-file",
-            leader.name
-        )),
-        _ => system::note(format_args!("{detail}")),
-    }
+    system::note(format_args!("{detail}"));
     Ok(Answer::No)
 }

@@ -63,7 +63,7 @@ pub(crate) struct Explain {
 
 impl Explain {
     pub(crate) fn run(self) -> Result<Answer> {
-        let client = self.node.connect()?;
+        let client = self.node.connect_reader()?;
         let status = client.status()?;
         let history: Vec<Entry> = client.get("/v1/history")?;
         let dying = client::members(&status, "--if-dies", &self.if_dies)?;

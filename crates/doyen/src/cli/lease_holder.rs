@@ -15,6 +15,7 @@ use doyen::guardian::lease_file::{Lease, LeaseReader};
 use doyen::leadership::{FencingToken, LeadershipState};
 use doyen::node::{Handle, Work};
 use doyen_core::change::{ElectionReason, LeaderChange};
+use doyen_core::members::NodeId;
 use doyen_core::protocol::{AdminCommand, Role};
 use tokio::sync::watch;
 use tokio::time::sleep;
@@ -133,7 +134,9 @@ impl Node {
                 });
             }
             Self::Other(node) => {
-                if let Err(error) = node.admin.call::<Accepted>("/v1/resign") {
+                // This member and no other, though another one may lead by now.
+                let path = format!("/v1/resign?member={}", node.member);
+                if let Err(error) = node.admin.call::<Accepted>(&path) {
                     warn!("leadership was not given up: {error:#}");
                 }
             }
@@ -161,6 +164,8 @@ pub(super) struct Attachment {
     lease: LeaseReader,
     lock: File,
     admin: LocalAdmin,
+    /// The member that the node runs.
+    member: NodeId,
     /// What the file showed last.
     last: Option<Lease>,
     /// The term of the last lease that was valid.
@@ -180,10 +185,14 @@ impl NoNodeYet {
 
 impl Attachment {
     /// To the node that publishes its lease in this file.
-    pub(super) fn new(lease_file: &Path, admin: LocalAdmin) -> Result<Self, NoNodeYet> {
+    pub(super) fn new(
+        lease_file: &Path,
+        admin: LocalAdmin,
+        member: NodeId,
+    ) -> Result<Self, NoNodeYet> {
         let lease = LeaseReader::open(lease_file).map_err(|_| NoNodeYet::new(lease_file))?;
         let lock = File::open(lease_file).map_err(|_| NoNodeYet::new(lease_file))?;
-        Ok(Self { lease, lock, admin, last: None, term: 0 })
+        Ok(Self { lease, lock, admin, member, last: None, term: 0 })
     }
 
     fn position(&mut self) -> Position {

@@ -166,7 +166,7 @@ impl MemberFlags {
     /// The way to the node that runs here with these settings.
     pub(super) fn attach(&self, settings: &Settings, lease_file: &Path) -> Result<Attachment> {
         let admin = LocalAdmin::of(&settings.state_dir, ATTACHED_TIMEOUT);
-        Ok(Attachment::new(lease_file, admin)?)
+        Ok(Attachment::new(lease_file, admin, settings.me)?)
     }
 }
 

@@ -11,7 +11,7 @@ use doyen_core::members::NodeId;
 use doyen_core::protocol::Role;
 use doyen_core::registry::Algorithm;
 
-use super::client::NodeFlags;
+use super::client::{NodeFlags, SecretFlags, path_to};
 use super::terminal::{BAD, FAINT, GOOD, span, styled, table};
 use super::{Answer, absence};
 
@@ -20,6 +20,7 @@ use super::{Answer, absence};
 #[command(after_help = "\
 Examples:
   doyen status
+  doyen status n2                                      what n2 knows, asked through this node
   doyen status --node http://127.0.0.1:7400 --json
 
 Columns, as the node that answers sees them:
@@ -29,10 +30,17 @@ Columns, as the node that answers sees them:
   last seen   when something arrived from the member
   round trip  how long a question and its answer take
 
-Exit: 0 there is a leader, 1 there is none, 3 the node cannot be reached. `doyen wait` waits for a leader.")]
+Exit: 0 there is a leader, 1 there is none, 3 the node or the member cannot be reached. `doyen wait` waits for a leader.")]
 pub(crate) struct Status {
+    /// The member to ask, by name or id [default: the node itself]
+    #[arg(value_name = "MEMBER")]
+    member: Option<String>,
+
     #[command(flatten)]
     node: NodeFlags,
+
+    #[command(flatten)]
+    secret: SecretFlags,
 
     /// Print one JSON object, as /v1/status does
     #[arg(long)]
@@ -41,8 +49,9 @@ pub(crate) struct Status {
 
 impl Status {
     pub(crate) fn run(self) -> Result<Answer> {
-        let client = self.node.connect()?;
-        let status = client.status()?;
+        let member = self.member.as_ref();
+        let client = self.node.connect_to(member, &self.secret)?;
+        let status: Snapshot = client.get(&path_to("/v1/status", member)?)?;
         let text = match self.json {
             true => serde_json::to_string(&status)? + "\n",
             false => render(&status),

@@ -44,7 +44,7 @@ pub(crate) struct Wait {
 impl Wait {
     /// A node that cannot be reached may still come up.
     pub(crate) fn run(self) -> Result<Answer> {
-        let client = self.node.connect()?;
+        let client = self.node.connect_reader()?;
         let deadline = Instant::now() + self.timeout;
         let mut steady = Steady { known: None, since: Instant::now() };
         loop {

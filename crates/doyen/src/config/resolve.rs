@@ -135,6 +135,7 @@ impl Resolver<'_> {
         self.check_reach(listen, me, &listed);
         let http = self.http(listen);
         let http_admin = self.value("http_admin");
+        let forwarded_commands = self.value("forwarded_commands");
         let key_file = self.key_file(listen);
         let state_dir = self.required("state_dir").map(PathBuf::from);
         let algorithm = self.value("algorithm");
@@ -156,6 +157,7 @@ impl Resolver<'_> {
             listen: listen?,
             http,
             http_admin,
+            forwarded_commands,
             key_file,
             state_dir: state_dir?,
             algorithm,

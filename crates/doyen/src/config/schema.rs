@@ -109,6 +109,9 @@ pub(super) const KEYS: [Key; 42] = [
             "They need the admin secret, which the node makes in `state_dir`. Without it they come over the Unix socket \
              `admin.sock` there, which only the node's user and root can use.",
         ),
+    key("forwarded_commands", Kind::Bool, Is("true"))
+        .help("Whether it accepts admin commands that were given to another member")
+        .details("They arrive over the sealed channel. What only reads is answered in any case."),
     key("key_file", Kind::Path, Unset("this machine only"))
         .set("\"key\"")
         .flag("key-file", "FILE")

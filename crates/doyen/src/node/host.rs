@@ -288,6 +288,7 @@ impl Host {
                     let warning = self.warnings.dropped(&self.settings, dropped);
                     self.log(warning);
                 }
+                Received::Relayed(relayed) => self.publisher.relay(relayed),
                 Received::Letter { at, opened } => {
                     let (from, version) = (opened.envelope.from, opened.version);
                     let Some(letter) = opened.into_letter(algorithm, at) else {
@@ -447,6 +448,9 @@ impl Host {
                 let text = format!("reloaded its keys: {}", keys.told());
                 self.log(LogLine::info("keys-reloaded", text));
                 let _ = answer.send(Ok(()));
+            }
+            Command::Relay { to, bytes, answer } => {
+                let _ = answer.send(self.network.relay(to, &bytes, self.publisher.counters()));
             }
             Command::AddressResolved { member, address: Some(address) } => {
                 self.network.resolved(member, address);

@@ -13,6 +13,9 @@
 //! answered whatever the sender's configuration is, and a member counts as configured otherwise when such an answer says
 //! so. A node that is not on this node's list is answered too: so it learns that the two lists differ.
 //!
+//! **Relayed packets** ([`relay`](super::relay)) go to and come from the present session of a member only. Their counter
+//! is not compared: what is above them numbers its calls.
+//!
 //! **Names** are looked up at the start, and again while a member is silent.
 
 use std::collections::BTreeMap;
@@ -31,10 +34,11 @@ use super::Failure;
 use super::counters::Counters;
 use super::filter;
 use super::log::Logger;
+use super::relay::{RelayError, Relayed};
 use super::resolver::{self, Resolver};
 use super::waker::CommandSender;
 use super::wire::{
-    Content, EARLIEST, Envelope, LIMIT, Opened, Rejection, Sealer, Unsealed, VERSION,
+    Content, EARLIEST, Envelope, LIMIT, Opened, RELAYS, Rejection, Sealer, Unsealed, VERSION,
 };
 use crate::clock::Moment;
 use crate::config::{Member, Settings};
@@ -144,6 +148,8 @@ pub(super) enum Received<'a> {
     Rejected(Dropped),
     /// A letter of a member, and where it came from, if not from the address of the member's configured name.
     Letter { at: Option<SocketAddr>, opened: Opened<'a> },
+    /// A packet for the layers that relay.
+    Relayed(Relayed),
 }
 
 /// A datagram that was dropped.
@@ -232,6 +238,10 @@ impl Network {
             admitted.map(|()| ((peer.configured != Some(source)).then_some(source), opened))
         });
         let reason = match admitted {
+            Ok((_, Opened { content: Content::Relay(bytes), envelope, .. })) => {
+                let Envelope { from, session, .. } = envelope;
+                return Ok(Received::Relayed(Relayed { from, session, bytes: bytes.to_vec() }));
+            }
             Ok((at, opened)) => return Ok(Received::Letter { at, opened }),
             Err(reason) => reason,
         };
@@ -297,14 +307,44 @@ impl Network {
             peer.ask(challenge, Moment::now());
         }
         for &version in versions {
-            let sealed = self.seal(version, to, letter).map_err(io::Error::other);
-            match sealed.and_then(|()| self.socket.send_to(&self.sealed, address)) {
-                Ok(length) => {
-                    Counters::add(&counters.sent, 1);
-                    Counters::add(&counters.sent_bytes, length as u64);
-                }
+            match self.seal(version, to, letter) {
+                Ok(()) => self.transmit(address, counters),
                 Err(_) => Counters::add(&counters.unsent, 1),
             }
+        }
+    }
+
+    /// Sends a packet to the member's present session.
+    pub(super) fn relay(
+        &mut self,
+        to: NodeId,
+        bytes: &[u8],
+        counters: &Counters,
+    ) -> Result<(), RelayError> {
+        let peer = self.peers.get(&to).ok_or(RelayError::Unmet)?;
+        let (known, version) = peer.met.ok_or(RelayError::Unmet)?;
+        let address = peer.address.or(peer.configured).ok_or(RelayError::Unmet)?;
+        if version < RELAYS {
+            return Err(RelayError::OlderVersion);
+        }
+        let (from, session, configuration) = (self.settings.me, self.session, self.configuration);
+        let (known, counter, group) = (Some(known), 1, 0);
+        let envelope = Envelope { from, to, session, known, counter, configuration, group };
+        self.sealed.clear();
+        let sealed = self.sealer.seal(version, &envelope, &Content::Relay(bytes), &mut self.sealed);
+        sealed.map_err(|_| RelayError::TooLong)?;
+        self.transmit(address, counters);
+        Ok(())
+    }
+
+    /// Sends what was sealed last. A datagram that cannot be sent is like one that is lost.
+    fn transmit(&self, address: SocketAddr, counters: &Counters) {
+        match self.socket.send_to(&self.sealed, address) {
+            Ok(length) => {
+                Counters::add(&counters.sent, 1);
+                Counters::add(&counters.sent_bytes, length as u64);
+            }
+            Err(_) => Counters::add(&counters.unsent, 1),
         }
     }
 
@@ -429,6 +469,11 @@ impl Peer {
         if opened.envelope.configuration != configuration {
             self.config_mismatch |= answered.is_some();
             return Err(Rejection::Configuration);
+        }
+        if let Content::Relay(_) = opened.content {
+            let is_present = self.met.is_some_and(|(met, _)| met == opened.envelope.session);
+            let is_admitted = is_present && known == Some(session);
+            return if is_admitted { Ok(()) } else { Err(Rejection::Session) };
         }
         if let Some(place) = answered {
             let Asked { at, repeated, .. } = self.asked.remove(place);
@@ -641,6 +686,34 @@ mod tests {
         );
         assert!(!mismatches(earlier, Content::Greeting(greeting(None, Some(4)))), "a recording");
         assert!(mismatches(envelope, Content::Greeting(greeting(None, Some(4)))));
+    }
+
+    /// What an earlier process sent, or what was sent to one, is not passed on.
+    #[test]
+    fn packets_are_relayed_between_present_processes_only() {
+        let (me, them) = (NodeId(1), NodeId(2));
+        let [mine, earlier, theirs] = [7, 6, 8].map(SessionId::from_random);
+        let mut peer = Peer::default();
+        let mut admit = |peer: &mut Peer, session, known| {
+            let envelope = Envelope {
+                from: them,
+                to: me,
+                session,
+                known,
+                counter: 1,
+                configuration: 1,
+                group: 0,
+            };
+            let content = Content::Relay(b"text");
+            peer.admit(me, 1, mine, &Opened { version: VERSION, envelope, content })
+        };
+        assert_eq!(admit(&mut peer, theirs, Some(mine)), Err(Rejection::Session), "not met");
+        peer.met = Some((theirs, VERSION));
+        assert_eq!(admit(&mut peer, theirs, Some(mine)), Ok(()));
+        assert_eq!(admit(&mut peer, theirs, Some(earlier)), Err(Rejection::Session));
+        assert_eq!(admit(&mut peer, theirs, None), Err(Rejection::Session));
+        assert_eq!(admit(&mut peer, earlier, Some(mine)), Err(Rejection::Session));
+        assert_eq!((peer.last_seen, peer.accepted), (None, 0), "the election does not see them");
     }
 
     #[test]

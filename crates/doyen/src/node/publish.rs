@@ -12,11 +12,12 @@ use doyen_core::change::{ElectionReason, LeaderChange, TransferReason};
 use doyen_core::members::{Incarnation, NodeId, Term};
 use doyen_core::protocol::{Role, View};
 use doyen_core::time::Span;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 use super::counters::Counters;
 use super::history;
 use super::log::{LogLine, Logger};
+use super::relay::{self, Relayed};
 use super::status::{Entry, Status};
 use crate::clock::Moment;
 use crate::config::Settings;
@@ -35,6 +36,7 @@ pub(super) struct Channels {
     pub(super) status: watch::Sender<Arc<Status>>,
     pub(super) history: watch::Sender<Arc<Vec<Entry>>>,
     pub(super) counters: Arc<Counters>,
+    pub(super) relayed: mpsc::Sender<Relayed>,
 }
 
 /// The readers' side of the channels.
@@ -45,6 +47,7 @@ pub(super) struct Subscription {
     pub(super) status: watch::Receiver<Arc<Status>>,
     pub(super) history: watch::Receiver<Arc<Vec<Entry>>>,
     pub(super) counters: Arc<Counters>,
+    pub(super) relayed: relay::Inbox,
 }
 
 /// Both sides, with `status` as the first snapshot.
@@ -53,14 +56,16 @@ pub(super) fn channels(status: Status) -> (Channels, Subscription) {
     let (status, status_reader) = watch::channel(Arc::new(status));
     let (history, history_reader) = watch::channel(Arc::default());
     let (counters, permits) = (Arc::<Counters>::default(), Permits::default());
+    let (relayed, inbox) = relay::channel();
     let subscription = Subscription {
         leadership: leadership_reader,
         permits: permits.clone(),
         status: status_reader,
         history: history_reader,
         counters: Arc::clone(&counters),
+        relayed: inbox,
     };
-    (Channels { leadership, permits, status, history, counters }, subscription)
+    (Channels { leadership, permits, status, history, counters, relayed }, subscription)
 }
 
 /// Publishes what the loop knows, and writes the log.
@@ -111,6 +116,11 @@ impl Publisher {
             handover,
         };
         Ok((publisher, subscription))
+    }
+
+    /// Passes a packet on. One that finds no place is like one that is lost.
+    pub(super) fn relay(&self, relayed: Relayed) {
+        let _ = self.channels.relayed.try_send(relayed);
     }
 
     /// Goes on with the history of earlier starts, and writes it to `folder` from now on.

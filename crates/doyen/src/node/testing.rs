@@ -4,10 +4,11 @@
 use std::io;
 use std::sync::Arc;
 
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 use super::counters::Counters;
 use super::publish::{Channels, channels};
+use super::relay::Relayed;
 use super::status::{Entry, Status};
 use super::waker::{self, CommandReceiver};
 use super::{Command, Handle};
@@ -24,6 +25,8 @@ pub struct FakeNode {
     pub history: watch::Sender<Arc<Vec<Entry>>>,
     /// The counters since the start.
     pub counters: Arc<Counters>,
+    /// Packets of other members.
+    pub relayed: mpsc::Sender<Relayed>,
 }
 
 /// The commands that the node receives: the iterator blocks until the next one, and ends with the last handle.
@@ -36,7 +39,7 @@ impl FakeNode {
         let (sender, receiver) = waker::channel()?;
         let Status { leader, term, role, .. } = status;
         let (channels, subscription) = channels(status);
-        let Channels { leadership, status, history, counters, .. } = channels;
+        let Channels { leadership, status, history, counters, relayed, .. } = channels;
         leadership.send_replace(LeadershipState {
             leader,
             term,
@@ -44,7 +47,8 @@ impl FakeNode {
             lease_deadline: None,
         });
         let handle = Handle::new(subscription, sender, None);
-        Ok((Self { leadership, status, history, counters }, handle, Commands(receiver)))
+        let node = Self { leadership, status, history, counters, relayed };
+        Ok((node, handle, Commands(receiver)))
     }
 }
 

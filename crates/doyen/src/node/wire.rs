@@ -9,7 +9,8 @@
 //! (4), the receiver (4), the sender's session (8), the receiver's session (8, zero if the sender does not know it), a
 //! counter (8), the number of the configuration (4) and that of a group (2, zero: there is one group). Kind 1 is a
 //! [`Greeting`], kind 2 a message of the layers above in the encoding of the core, and kind 3 a [`Roster`]: for each entry
-//! the member (4), its incarnation (4) and session (8). A greeting is a challenge (8) and an answer (8), zero if there is
+//! the member (4), its incarnation (4) and session (8). Kind 4, from version 4 on, is a packet that the loop passes on
+//! ([`relay`](super::relay)). A greeting is a challenge (8) and an answer (8), zero if there is
 //! none, the sender's incarnation (4), the incarnation of the receiver that it has seen (4) and whether it asks for a
 //! roster (1).
 //!
@@ -30,8 +31,8 @@
 //! entries. The network fragments such a datagram, which is better than no election.
 //!
 //! **Versions.** The version is in the clear part and authenticated. This program writes version 4 and also reads and writes
-//! version 3, whose messages of a quorum know no pauses, no reason of a RELEASE and no penalties in heartbeats
-//! (`algorithm/quorum/message/earlier.rs` in doyen-core). It greets a member that
+//! version 3, which has no packets of kind 4, and whose messages of a quorum know no pauses, no reason of a RELEASE and no
+//! penalties in heartbeats (`algorithm/quorum/message/earlier.rs` in doyen-core). It greets a member that
 //! it has not met in both versions, answers in the version of the question, and otherwise uses the highest version that the
 //! member's session has spoken (`network.rs`). So members can be upgraded one after the other.
 
@@ -60,6 +61,8 @@ pub(super) const MAGIC: [u8; 2] = [0xd0, 0x9e];
 pub const VERSION: u8 = 4;
 /// The earliest version that it reads, and writes to members that know no later one.
 pub const EARLIEST: u8 = 3;
+/// The first version with relayed packets.
+pub(super) const RELAYS: u8 = 4;
 const VERSION_AT: usize = 2;
 /// Magic, version, cluster, key id: the associated data.
 const CLEAR: usize = 2 + 1 + 8 + 4;
@@ -75,6 +78,7 @@ const TAG: usize = 16;
 const KIND_GREETING: u8 = 1;
 const KIND_ELECTION: u8 = 2;
 const KIND_ROSTER: u8 = 3;
+const KIND_RELAY: u8 = 4;
 
 macro_rules! rejections {
     ($($(#[$doc:meta])* $reason:ident = $name:literal,)*) => {
@@ -165,6 +169,8 @@ pub enum Content<'a> {
     Election(&'a [u8]),
     /// The sessions that a member has stored.
     Roster(Roster),
+    /// What the loop passes on and does not read.
+    Relay(&'a [u8]),
 }
 
 /// An authenticated datagram.
@@ -179,7 +185,7 @@ pub struct Opened<'a> {
 }
 
 impl Opened<'_> {
-    /// The letter for the core; none if its content is not a message of `algorithm`. `at`: where it came from, if not from
+    /// The letter for the core; none if its content is not one, or not a message of `algorithm`. `at`: where it came from, if not from
     /// the address of its sender's configured name.
     pub fn into_letter(
         self,
@@ -197,6 +203,7 @@ impl Opened<'_> {
                 };
                 session::Content::Inner(packet.ok()?)
             }
+            Content::Relay(_) => return None,
         };
         let Envelope { session, known, counter, .. } = self.envelope;
         Some(Letter { at, session, known, counter, content })
@@ -365,7 +372,7 @@ impl Content<'_> {
     fn len(&self) -> usize {
         match self {
             Self::Greeting(_) => GREETING,
-            Self::Election(bytes) => bytes.len(),
+            Self::Election(bytes) | Self::Relay(bytes) => bytes.len(),
             Self::Roster(roster) => roster.iter().len() * ENTRY,
         }
     }
@@ -393,6 +400,10 @@ impl Content<'_> {
                     out.extend_from_slice(&met.incarnation.0.to_le_bytes());
                     out.extend_from_slice(&met.session.get().to_le_bytes());
                 }
+            }
+            Self::Relay(bytes) => {
+                out.push(KIND_RELAY);
+                out.extend_from_slice(bytes);
             }
         }
     }
@@ -432,6 +443,7 @@ fn read(version: u8, mut opened: &[u8]) -> Option<Opened<'_>> {
         KIND_GREETING => Content::Greeting(read_greeting(opened)?),
         KIND_ELECTION => Content::Election(opened),
         KIND_ROSTER => Content::Roster(read_roster(opened)?),
+        KIND_RELAY if version >= RELAYS => Content::Relay(opened),
         _ => return None,
     };
     Some(Opened { version, envelope, content })

@@ -5,6 +5,7 @@ mod http;
 
 mod admin;
 mod commands;
+mod forward;
 mod health;
 mod machines;
 mod permit;

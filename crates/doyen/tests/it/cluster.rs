@@ -191,7 +191,7 @@ fn json_logs_have_fields() {
     let trial = Trial::start(&Plan { flags, ..Plan::default() });
     trial.follow(3, &[1, 2, 3]);
     assert!(trial.command(3, &["transfer", "n2"]).status.success());
-    assert_eq!(trial.command(1, &["resign"]).status.code(), Some(1));
+    assert_eq!(trial.command(1, &["transfer", "n9"]).status.code(), Some(2));
     let line = |member: usize, event: &str| {
         trial.wait(&format!("n{member} logs {event}"), || {
             let log = trial.log(member);
@@ -214,8 +214,8 @@ fn json_logs_have_fields() {
     assert_eq!((&accepted["node"], &accepted["command"]), (&json!("n3"), &json!("transfer to n2")));
     assert!(accepted["address"].as_str().unwrap().starts_with("admin.sock (uid "), "{accepted}");
     let rejected = line(1, "command-rejected");
-    assert_eq!((&rejected["level"], &rejected["command"]), (&json!("WARN"), &json!("resign")));
-    assert!(rejected["reason"].as_str().unwrap().contains("n1 is not the leader"), "{rejected}");
+    assert_eq!((&rejected["level"], &rejected["command"]), (&json!("WARN"), &json!("transfer")));
+    assert!(rejected["reason"].as_str().unwrap().contains("n9 is not a member"), "{rejected}");
 }
 
 #[test]

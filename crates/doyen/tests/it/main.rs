@@ -5,6 +5,7 @@
 mod support;
 
 mod admin;
+mod anywhere;
 mod api;
 mod attach;
 mod balancers;

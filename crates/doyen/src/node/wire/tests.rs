@@ -157,6 +157,13 @@ fn every_reason_not_to_open_has_its_name() {
 }
 
 #[test]
+fn the_earlier_version_has_no_relayed_packets() {
+    let mut out = Vec::new();
+    sealer().seal(EARLIEST, &envelope(), &Content::Relay(b"text"), &mut out).unwrap();
+    assert_eq!(sealer().open(&mut out), Err(Rejection::Malformed));
+}
+
+#[test]
 fn a_sealed_text_that_makes_no_sense_is_malformed() {
     // Sealed by a sender with the key: decoding either succeeds or fails without harm.
     let read_back = |envelope: Envelope, rest: &[u8]| {
@@ -256,7 +263,7 @@ proptest! {
         bytes in vec(any::<u8>(), 0..600),
     ) {
         let sealer = sealer();
-        for content in [Content::Greeting(greeting), Content::Election(&bytes)] {
+        for content in [Content::Greeting(greeting), Content::Election(&bytes), Content::Relay(&bytes)] {
             let mut datagram = Vec::new();
             sealer.seal(VERSION, &envelope, &content, &mut datagram).unwrap();
             let opened = Opened { version: VERSION, envelope, content };

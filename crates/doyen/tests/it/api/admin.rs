@@ -63,8 +63,12 @@ fn a_follower_names_the_leader() {
     let fake = Fake::follower();
     fake.reject(Refusal::NotLeading);
     let answer = fake.command("/v1/resign", "");
+    let detail = answer.problem(504, "unreachable");
+    assert_eq!(detail, "n3 does not answer n1: it has not been reached since this node started");
+    assert_eq!(answer.json()["leader"], serde_json::json!({"id": 3, "name": "n3"}));
+    let answer = fake.command("/v1/resign?member=n1", "");
     let detail = answer.problem(409, "not-leader");
-    assert_eq!(detail, "n1 is not the leader; n3 is");
+    assert_eq!(detail, "n1 is not the leader; n3 is", "it is for n1 and no other");
     assert_eq!(answer.json()["leader"], serde_json::json!({"id": 3, "name": "n3"}));
     fake.publish(|status| status.leader = None);
     let detail = fake.command("/v1/resign", "").problem(409, "not-leader");

@@ -11,6 +11,7 @@ use doyen::api::{self, Admin, Limits, ServeError, Server};
 use doyen::clock::Moment;
 use doyen::leadership::LeadershipState;
 use doyen::node::counters::Counters;
+use doyen::node::relay::RelayError;
 use doyen::node::status::{Entry, Lease, MemberRole, MemberStatus, Status};
 use doyen::node::testing::{Commands, FakeNode};
 use doyen::node::{Command, CommandError, Handle};
@@ -51,6 +52,18 @@ pub(crate) struct Manners {
     pub(crate) is_stuck: bool,
     /// It ends instead of answering.
     pub(crate) ends: bool,
+    /// The way of packets to another member, if there is one.
+    pub(crate) relay: Option<Relay>,
+}
+
+/// Takes packets on their way to another member.
+#[derive(Clone)]
+pub(crate) struct Relay(pub(crate) Arc<dyn Fn(Vec<u8>) + Send + Sync>);
+
+impl std::fmt::Debug for Relay {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Relay")
+    }
 }
 
 /// What a node is to the HTTP interface.
@@ -150,7 +163,7 @@ impl Fake {
         });
     }
 
-    fn published(&self) -> &FakeNode {
+    pub(crate) fn published(&self) -> &FakeNode {
         self.published.as_ref().expect("the loop has not ended")
     }
 
@@ -207,7 +220,7 @@ fn answer(commands: Commands, manners: &Mutex<Manners>, received: &Mutex<Vec<Str
     let mut unanswered = Vec::new();
     for command in commands {
         let manners = manners.lock().expect("no panic").clone();
-        let Manners { error, is_stuck, ends } = manners;
+        let Manners { error, is_stuck, ends, relay } = manners;
         if ends {
             return;
         }
@@ -228,6 +241,12 @@ fn answer(commands: Commands, manners: &Mutex<Manners>, received: &Mutex<Vec<Str
             Command::UseKeys(_, sender) => {
                 note("reload keys".to_owned());
                 sender.send(answer).is_ok()
+            }
+            Command::Relay { bytes, answer: sender, .. } => {
+                let sent = relay.map(|Relay(relay)| relay(bytes)).ok_or(RelayError::Unmet);
+                // A caller that has given up does not wait.
+                let _ = sender.send(sent);
+                true
             }
             Command::AddressResolved { .. } | Command::Stop { .. } => return,
         };

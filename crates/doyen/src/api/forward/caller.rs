@@ -1,0 +1,192 @@
+//! Calls to other members: each is repeated until it is answered, and is given up after a while.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use doyen_core::members::NodeId;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout};
+
+use super::packet::{Assembly, Call, LONGEST_CALL, Packet, Reply, WINDOW};
+use crate::node::relay::RelayError;
+use crate::node::{CommandError, Handle};
+
+/// How many calls may be open at once.
+const MOST_OPEN: usize = 64;
+
+/// How many packets about a call may wait: two windows.
+const WAITING: usize = 2 * WINDOW;
+
+/// The wait before a packet is repeated for the first time; it doubles each time.
+const FIRST_WAIT: Duration = Duration::from_millis(200);
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+
+/// A member that has sent nothing for this long does not answer.
+const SILENT: Duration = Duration::from_secs(3);
+
+/// A member that cannot be sent anything may be met in a moment, or turn out to read this version.
+const NOT_SENT: Duration = Duration::from_secs(1);
+
+/// How long a call may take. A member carries out a command within 10 s, or says that it cannot.
+const LONGEST: Duration = Duration::from_secs(13);
+
+/// Why there is no answer.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(in super::super) enum Unanswered {
+    /// Nothing could be sent, so nothing has happened.
+    Unsent(RelayError),
+    /// Nothing arrived, or not everything. The call may have been carried out.
+    Silent,
+    /// The member no longer knows. The call may have been carried out.
+    Gone,
+    /// Too many calls are open here.
+    Busy,
+    /// The call does not fit into a datagram.
+    TooLong,
+}
+
+/// Makes calls to other members. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Forwarder(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    handle: Handle,
+    last_id: AtomicU64,
+    open: Mutex<BTreeMap<u64, (NodeId, mpsc::Sender<Packet>)>>,
+}
+
+/// An open call; dropping it closes it.
+struct Open<'a> {
+    id: u64,
+    inner: &'a Inner,
+    packets: mpsc::Receiver<Packet>,
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.inner.open().remove(&self.id);
+    }
+}
+
+/// What came of waiting.
+enum Heard {
+    Whole(Vec<u8>),
+    /// All parts that were asked for have arrived.
+    Window,
+    Working,
+    Gone,
+}
+
+impl Forwarder {
+    pub(in super::super) fn new(handle: Handle) -> Self {
+        let (last_id, open) = (AtomicU64::new(0), Mutex::default());
+        Self(Arc::new(Inner { handle, last_id, open }))
+    }
+
+    /// A packet about a call of this node has arrived. One that is about no open call of that member is ignored.
+    pub(super) fn deliver(&self, from: NodeId, packet: Packet) {
+        if let Some((to, sender)) = self.0.open().get(&packet.id())
+            && *to == from
+        {
+            // One that finds no place is like one that is lost.
+            let _ = sender.try_send(packet);
+        }
+    }
+
+    /// Has another member do this, and waits for its answer.
+    pub(in super::super) async fn call(&self, to: NodeId, call: Call) -> Result<Reply, Unanswered> {
+        let mut open = self.open(to)?;
+        let id = open.id;
+        let call = Packet::Call { id, call }.encode();
+        if call.len() > LONGEST_CALL {
+            return Err(Unanswered::TooLong);
+        }
+        let begun = Instant::now();
+        let (mut answer, mut wait) = (Assembly::default(), FIRST_WAIT);
+        let mut last_heard: Option<Instant> = None;
+        let mut has_sent = false;
+        loop {
+            let packet = match answer.first_missing() {
+                Some(from) => Packet::Fetch { id, from }.encode(),
+                None => call.clone(),
+            };
+            let stuck = Err(RelayError::Node(CommandError::Busy));
+            let sent = timeout(LONGEST_WAIT, self.0.handle.relay(to, packet)).await;
+            let sent = sent.unwrap_or(stuck);
+            has_sent |= sent.is_ok();
+            let before = answer.first_missing();
+            match timeout(wait, open.hear(&mut answer)).await {
+                Ok(Heard::Whole(bytes)) => {
+                    return Reply::decode(&bytes).ok_or(Unanswered::Gone);
+                }
+                Ok(Heard::Gone) => return Err(Unanswered::Gone),
+                Ok(Heard::Window) => (last_heard, wait) = (Some(Instant::now()), FIRST_WAIT),
+                Ok(Heard::Working) => {
+                    last_heard = Some(Instant::now());
+                    tokio::time::sleep(wait).await;
+                    wait = (2 * wait).min(LONGEST_WAIT);
+                }
+                Err(_) if answer.first_missing() > before => {
+                    (last_heard, wait) = (Some(Instant::now()), FIRST_WAIT);
+                }
+                Err(_) => wait = (2 * wait).min(LONGEST_WAIT),
+            }
+            match sent {
+                Err(error) if !has_sent && begun.elapsed() >= NOT_SENT => {
+                    return Err(Unanswered::Unsent(error));
+                }
+                _ if last_heard.unwrap_or(begun).elapsed() >= SILENT
+                    || begun.elapsed() >= LONGEST =>
+                {
+                    return Err(Unanswered::Silent);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn open(&self, to: NodeId) -> Result<Open<'_>, Unanswered> {
+        let inner = &*self.0;
+        let (sender, packets) = mpsc::channel(WAITING);
+        let mut open = inner.open();
+        if open.len() >= MOST_OPEN {
+            return Err(Unanswered::Busy);
+        }
+        // Numbers rise in the order in which calls are opened.
+        let id = inner.last_id.fetch_add(1, Ordering::Relaxed) + 1;
+        open.insert(id, (to, sender));
+        Ok(Open { id, inner, packets })
+    }
+}
+
+impl Inner {
+    fn open(&self) -> MutexGuard<'_, BTreeMap<u64, (NodeId, mpsc::Sender<Packet>)>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Open<'_> {
+    /// Waits until there is something to do. Parts that arrived before a time-out stay in `answer`.
+    async fn hear(&mut self, answer: &mut Assembly) -> Heard {
+        let asked = answer.first_missing().unwrap_or(0);
+        while let Some(packet) = self.packets.recv().await {
+            match packet {
+                Packet::Part { part, parts, bytes, .. } => answer.add(part, parts, bytes),
+                Packet::Working { .. } => return Heard::Working,
+                Packet::Gone { .. } => return Heard::Gone,
+                Packet::Call { .. } | Packet::Fetch { .. } => {}
+            }
+            if let Some(whole) = answer.whole() {
+                return Heard::Whole(whole);
+            }
+            if answer.first_missing() >= Some(asked + WINDOW as u16) {
+                return Heard::Window;
+            }
+        }
+        // The sender is in the table for as long as this is.
+        Heard::Gone
+    }
+}

@@ -1,0 +1,104 @@
+//! Commands to any member: it forwards them over the sealed channel to the member that they are for.
+
+use std::fs;
+use std::process::Output;
+
+use crate::support::{Plan, Trial, complaint};
+use serde_json::Value;
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Three members that keep the leader that they have. They serve HTTP for the test alone: commands run as if they did not.
+fn steady() -> (Trial, usize, Vec<usize>) {
+    let trial = Trial::start(&Plan { preemption: "never", ..Plan::default() });
+    let leader = trial.agree(&[1, 2, 3]);
+    let followers = [1, 2, 3].into_iter().filter(|&member| member != leader).collect();
+    (trial, leader, followers)
+}
+
+/// A command on a machine whose node serves no HTTP.
+fn offline(trial: &Trial, member: usize, words: &[&str]) -> Output {
+    std::process::Command::new(crate::support::program())
+        .args(words)
+        .arg("--config")
+        .arg(trial.folder_of(member).join("doyen.toml"))
+        .env("DOYEN_HTTP", "off")
+        .output()
+        .expect("doyen can be run")
+}
+
+#[test]
+fn commands_to_any_member_reach_the_one_that_they_are_for() {
+    let (mut trial, leader, followers) = steady();
+    let (asked, next) = (followers[0], followers[1]);
+
+    let transferred = offline(&trial, asked, &["transfer", &format!("n{next}")]);
+    assert!(transferred.status.success(), "{}", complaint(&transferred));
+    let told = said(&transferred);
+    assert!(told.starts_with(&format!("n{leader} transfers leadership to n{next}")), "{told}");
+    trial.follow(next, &[1, 2, 3]);
+    let by = format!(" on n{asked}");
+    trial.wait("the history says who gave the command", || {
+        let mut entries = trial.history(leader).into_iter();
+        entries.find(|it| it.text.contains("admin.sock (uid ") && it.text.contains(&by))
+    });
+
+    let drained = offline(&trial, asked, &["drain", &format!("n{leader}"), "--for", "2h"]);
+    assert!(drained.status.success(), "{}", complaint(&drained));
+    assert!(trial.status(leader).expect("it answers").drained);
+    let shown = offline(&trial, asked, &["status", &format!("n{leader}"), "--json"]);
+    let shown: Value = serde_json::from_slice(&shown.stdout).expect("a status");
+    assert_eq!((&shown["name"], &shown["drained"]), (&format!("n{leader}").into(), &true.into()));
+    let undrained = offline(&trial, asked, &["undrain", &format!("n{leader}")]);
+    assert!(undrained.status.success(), "{}", complaint(&undrained));
+    assert!(!trial.status(leader).expect("it answers").drained);
+
+    let preferred = offline(&trial, asked, &["prefer", &format!("n{next}"), "--for", "1h"]);
+    assert!(said(&preferred).contains(&format!("prefers n{next} for 1h")), "{preferred:?}");
+    let own = offline(&trial, asked, &["status", "--json"]);
+    let own: Value = serde_json::from_slice(&own.stdout).expect("a status");
+    assert_eq!(own["name"], format!("n{asked}"), "over the admin socket");
+
+    let all = offline(&trial, asked, &["history", "--all"]);
+    assert!(all.status.success(), "{}", complaint(&all));
+    for member in 1..=3 {
+        let seen = said(&all).lines().any(|line| line.contains(&format!("  n{member}  ")));
+        assert!(seen, "n{member} in {}", said(&all));
+    }
+
+    let unknown = offline(&trial, asked, &["drain", "n9"]);
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(complaint(&unknown).contains("n9 is not a member"), "{unknown:?}");
+
+    trial.kill(leader);
+    let dead = offline(&trial, asked, &["drain", &format!("n{leader}")]);
+    assert_eq!(dead.status.code(), Some(3), "{dead:?}");
+    let told = complaint(&dead);
+    assert!(told.contains(&format!("n{leader} does not answer n{asked}: ")), "{told}");
+    let all = offline(&trial, asked, &["history", "--all", "--json"]);
+    assert_eq!(all.status.code(), Some(3), "{all:?}");
+    let entries: Vec<Value> = serde_json::from_slice(&all.stdout).expect("the others' changes");
+    assert!(entries.iter().any(|entry| entry["member"] == format!("n{next}")), "{entries:?}");
+    assert!(complaint(&all).contains(&format!("n{leader} does not answer")), "{all:?}");
+}
+
+#[test]
+fn a_member_may_reject_forwarded_commands_and_still_be_read() {
+    let mut trial = Trial::found(&Plan::default());
+    let config = trial.folder_of(2).join("doyen.toml");
+    let text = fs::read_to_string(&config).expect("a configuration");
+    fs::write(&config, format!("forwarded_commands = false\n{text}")).expect("it is written");
+    for member in [1, 2, 3] {
+        trial.run(member);
+    }
+    trial.follow(3, &[1, 2, 3]);
+    let drained = trial.command(1, &["drain", "n2"]);
+    assert_eq!(drained.status.code(), Some(1), "{drained:?}");
+    assert!(complaint(&drained).contains("forwarded_commands = false"), "{drained:?}");
+    assert!(!trial.status(2).expect("it answers").drained);
+    let shown = trial.command(1, &["status", "n2"]);
+    assert!(said(&shown).contains("seen from n2"), "{shown:?}");
+    assert!(trial.command(2, &["drain"]).status.success(), "on its own machine");
+}
