@@ -11,7 +11,7 @@ use super::Process;
 pub(super) fn describe(effect: &EffectOf<Process>, name: Names<'_>) -> String {
     match effect {
         Effect::Persist(durable) => {
-            let Stored { term, vote } = Stored::on(Some(durable));
+            let Stored { term, vote, .. } = Stored::on(Some(durable));
             let vote = vote.map_or_else(String::new, |vote| format!(", vote for {}", name(vote)));
             format!("stores term {term}{vote}")
         }
@@ -51,6 +51,13 @@ fn describe_notice(notice: Notice, name: Names<'_>) -> String {
         Notice::Replaced { seen, by } => {
             format!("its state is a copy: {} has seen it in start {}", name(by), seen.0)
         }
+        Notice::Paused { by, left } => {
+            format!("elections are paused for {left}, by command of {}", name(by))
+        }
+        Notice::Resumed { by: Some(by) } => {
+            format!("elections are resumed, by command of {}", name(by))
+        }
+        Notice::Resumed { by: None } => "the pause of elections is over".to_owned(),
         Notice::NoOtherMember => "has lost its state, and there is no other member".to_owned(),
         Notice::OutOfTerms => "there is no higher term".to_owned(),
         Notice::WrongClock => "its clock is obviously wrong".to_owned(),
