@@ -7,7 +7,7 @@
 import { h, set } from "./dom.js";
 import { Cluster } from "./engine/cluster.js";
 import { HttpTransport, Simulation, WasmTransport } from "./engine/simulation.js";
-import { listen } from "./part/commands.js";
+import { closeAll, listen } from "./part/commands.js";
 import { showHelp } from "./part/help.js";
 import { closePopover } from "./part/popover.js";
 import { copyLink } from "./part/share.js";
@@ -131,6 +131,7 @@ export class App {
     this.mounted = "";
     this.simulation.leave();
     closePopover();
+    closeAll();
     main().inert = true;
   }
 

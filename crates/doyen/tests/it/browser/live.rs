@@ -73,6 +73,11 @@ fn keys_alone_kill_restart_pause_and_heal() {
         "it is up again",
         &format!("/leader|follower/.test(lab.shown.members[{}])", json!(first)),
     );
+    // It failed as leader, and the page says why it does not lead again at once.
+    page.wait(
+        "its penalty",
+        "[...document.querySelectorAll('main svg .label')].some((label) => /^penalty/.test(label.textContent))",
+    );
     // Every control can be reached by Tab.
     let mut reached = std::collections::BTreeSet::new();
     for _ in 0..60 {
