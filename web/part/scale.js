@@ -9,7 +9,7 @@ import { curves, DASHES } from "../draw/curves.js";
 import { growthCurve } from "../draw/growth.js";
 import { drawHeat } from "../draw/heat.js";
 import { scaledFlags } from "../model/address.js";
-import { roundAbove } from "../model/scale.js";
+import { roundTicks } from "../model/scale.js";
 import { count, grouped, many, time } from "../model/words.js";
 
 /** @typedef {import("../model/run.js").Run} Run */
@@ -128,8 +128,7 @@ export class Scale {
       const end = Math.max(1, this.answer.turnaround_ns ?? 0, ...lines.flatMap((/** @type {any} */ line) => line.points.map((/** @type {[number, number]} */ [t]) => t)));
       // From nothing at the beginning to the total at the end.
       const series = lines.map((/** @type {any} */ line, /** @type {number} */ place) => ({ ...line, strong: true, dash: DASHES[place % DASHES.length], points: [[0, 0], ...line.points, [end, line.points.at(-1)?.[1] ?? 0]] }));
-      const every = roundAbove(end / Math.max(1, Math.floor(width / 160)));
-      const ticks = Array.from({ length: Math.floor(end / every) + 1 }, (_, place) => place * every);
+      const ticks = roundTicks(end, width);
       const top = Math.max(1, ...lines.flatMap((/** @type {any} */ line) => line.points.map((/** @type {[number, number]} */ point) => point[1])));
       const names = lines.map((/** @type {any} */ line) => `${line.name} ${count(line.points.at(-1)?.[1] ?? 0)}`.length);
       const [left, right] = [count(top).length * 7 + 16, Math.max(...names, 8) * 7.4 + 40];

@@ -165,3 +165,35 @@ fn ctrl_c_leaves_no_process_and_the_page_says_that_the_lab_has_stopped() {
         std::thread::sleep(Duration::from_millis(50));
     }
 }
+
+#[test]
+fn a_nodes_own_page_shows_the_cluster_and_offers_no_fault() {
+    let Some(browser) = browser() else { return };
+    let lab = Lab::start(&["--members", "3"]);
+    let page = with_leader(&browser, &lab);
+    let leader = shown(&page)["leader"].clone();
+    // The stream tells where each node has its own page.
+    let address = page.evaluate(
+        "(async () => {
+            const stream = await fetch('/lab/stream', { headers: { authorization: `Bearer ${sessionStorage.getItem('doyen-key')}` } });
+            const reader = stream.body.pipeThrough(new TextDecoderStream()).getReader();
+            for (let text = ''; ; text += (await reader.read()).value) {
+                const found = /\"http\":\"([^\"]+)\"/.exec(text);
+                if (found) return found[1];
+            }
+        })()",
+    );
+    let address = address.as_str().expect("an address").trim_end_matches('/').to_owned();
+    let address = if address.contains("://") { address } else { format!("http://{address}") };
+    let node = Page::open(&browser, &format!("{address}/"), DESK);
+    node.wait("the leader that it follows", &format!("lab.shown.leader === {leader}"));
+    let buttons = "[...document.querySelectorAll('main button')].map((one) => one.textContent)";
+    let buttons = node.evaluate(buttons).to_string();
+    for fault in ["Kill", "Pause", "Cut", "Partition", "Restart", "Drain", "Transfer"] {
+        assert!(!buttons.contains(fault), "{fault}: {buttons}");
+    }
+    let tabs =
+        node.evaluate("[...document.querySelectorAll('#tabs a')].map((tab) => tab.textContent)");
+    assert_eq!(tabs, json!(["Live"]));
+    node.assert_clean(&address);
+}
