@@ -139,10 +139,10 @@ export function faultTime(run, { s, t }) {
   const last = s > 0 ? run.steps[s - 1].at : -1;
   const next = run.steps.find((step) => step.at > t)?.at ?? Infinity;
   if (t > last) {
-    // Between two steps a hundredth of a flight is exact enough, and can be read.
+    // Between two steps a hundredth of a flight is exact enough, and can be read. It is not before what is on screen.
     const grain = Math.max(1, 10 ** Math.floor(Math.log10(run.d || 1)) / 100);
-    const round = Math.round(Math.round(t / grain) * grain);
-    return round > last && round < next ? round : Math.round(t);
+    const round = Math.round(Math.ceil(t / grain) * grain);
+    return round < next ? round : Math.round(t);
   }
   return Math.round(t + Math.min(1000, Math.max(1, Math.floor((next - t) / 2))));
 }

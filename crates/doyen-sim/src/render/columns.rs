@@ -295,7 +295,7 @@ mod tests {
      5.000  = = = =  healed
             # │ #    cut 1 → 3
      6.000  = │ =    mended 1 → 3
-     7.000  │ @ │    2: clock at 0.9 of the true rate, jumps 1ms ahead
+     7.000  │ @ │    2: clock at 0.9 of the true rate, jumps 1 ms ahead
      8.000  │ │ │ ↺  4 restarts without a disk [H1]
 ";
         assert!(format!("\n{text}").starts_with(expected), "{text}");

@@ -154,6 +154,11 @@ fn ctrl_c_leaves_no_process_and_the_page_says_that_the_lab_has_stopped() {
     assert!(nodes.len() >= 3, "{nodes:?}");
     lab.interrupt();
     page.wait("the end", "/stopped|lost/i.test(document.body.innerText)");
+    page.evaluate("void (location.hash = '#/race')");
+    page.wait(
+        "a view that cannot be loaded any more",
+        "/Start it again with doyen lab/.test(document.querySelector('main').innerText)",
+    );
     let alive = |pid: &u32| std::path::Path::new(&format!("/proc/{pid}")).exists();
     let deadline = Instant::now() + Duration::from_secs(10);
     while nodes.iter().any(alive) {
