@@ -7,7 +7,7 @@
 import { h, set } from "./dom.js";
 import { Cluster } from "./engine/cluster.js";
 import { HttpTransport, Simulation, WasmTransport } from "./engine/simulation.js";
-import { listen } from "./part/commands.js";
+import { closeAll, listen } from "./part/commands.js";
 import { showHelp } from "./part/help.js";
 import { closePopover } from "./part/popover.js";
 import { copyLink } from "./part/share.js";
@@ -119,7 +119,7 @@ export class App {
     const module = await found.load().catch(() => null);
     // While it was loading, the address may have led elsewhere, or another call may have come first.
     if (this.query.view !== query.view) return;
-    if (!module) return this.miss();
+    if (!module) return this.miss(found.name);
     if (this.mounted !== query.view) this.mount(found, query.view, module);
     this.view?.update(this.query);
   }
@@ -131,13 +131,16 @@ export class App {
     this.mounted = "";
     this.simulation.leave();
     closePopover();
+    closeAll();
     main().inert = true;
   }
 
-  /** The next view cannot be loaded. */
-  miss() {
-    const text = this.host === "static" ? "This view could not be loaded: the server does not answer." : "The lab has stopped. Start it again with `doyen lab`.";
-    main().replaceChildren(h("p", { class: "problem", role: "alert" }, text));
+  /** The next view cannot be loaded. @param {string} name */
+  miss(name) {
+    const text = this.host === "static" ? ["This view could not be loaded: the server does not answer."] : ["The lab has stopped. Start it again with ", h("code", {}, "doyen lab"), "."];
+    this.drawTabs(name);
+    main().className = "view-missing";
+    main().replaceChildren(h("p", { class: "problem", role: "alert" }, ...text));
     main().inert = false;
   }
 

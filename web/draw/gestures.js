@@ -30,6 +30,10 @@ const MOVED = 6;
 const LONG_PRESS = 500;
 const SHORTEST_LINE = 40;
 
+/** Ends the drag that is under way, if one is. One listener for all pictures: each of its own would keep a picture that has gone. @type {(() => boolean) | null} */
+let endDrag = null;
+addEventListener("keydown", (event) => event.key === "Escape" && endDrag?.() && event.preventDefault());
+
 /** @param {SVGElement} svg @param {Handlers} handlers */
 export function listenToPointer(svg, handlers) {
   /** @type {{ at: Point, stage: Point, member: string | null, target: Element, moved: boolean } | null} */
@@ -40,9 +44,15 @@ export function listenToPointer(svg, handlers) {
 
   const stop = () => {
     clearTimeout(timer);
-    press = null;
+    press = endDrag = null;
     if (drag) handlers.preview(null);
     drag = null;
+  };
+
+  const escape = () => {
+    const dragged = drag !== null;
+    if (dragged) stop();
+    return dragged;
   };
 
   const memberNear = (/** @type {PointerEvent | MouseEvent} */ event, /** @type {boolean} */ touch) =>
@@ -60,6 +70,7 @@ export function listenToPointer(svg, handlers) {
     const target = /** @type {Element} */ (event.target);
     press = { at: { x: event.clientX, y: event.clientY }, stage: handlers.toStage({ x: event.clientX, y: event.clientY }), member, target, moved: false };
     svg.setPointerCapture(event.pointerId);
+    endDrag = escape;
     const chosen = targetOf(target, member);
     if (touch && chosen) {
       const at = press.at;
@@ -110,10 +121,5 @@ export function listenToPointer(svg, handlers) {
     event.preventDefault();
     // A long press has opened the menu already; browsers on phones send this event as well.
     if (target && /** @type {PointerEvent} */ (event).pointerType !== "touch") handlers.menu(target, { x: event.clientX, y: event.clientY });
-  });
-  addEventListener("keydown", (event) => {
-    if (event.key !== "Escape" || !drag) return;
-    event.preventDefault();
-    stop();
   });
 }

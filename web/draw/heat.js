@@ -1,6 +1,7 @@
 /** A heat map on a canvas: members from top to bottom, time from left to right, the darker the more messages. */
 
 import { set } from "../dom.js";
+import { roundTicks } from "../model/scale.js";
 import { count, time } from "../model/words.js";
 
 const [LEFT, BOTTOM, TOP, RIGHT] = [64, 26, 26, 12];
@@ -43,7 +44,7 @@ export function drawHeat(canvas, heat, { width, height, top, bottom }) {
   pen.fillText(top, LEFT - 8, TOP + 11);
   pen.fillText(bottom, LEFT - 8, TOP + h - 2);
   pen.textAlign = "center";
-  for (let n = 0; n <= 4; n++) pen.fillText(time(Math.round(heat.t0 + ((heat.t1 - heat.t0) * n) / 4)), LEFT + (w * n) / 4 + (n === 0 ? 12 : n === 4 ? -16 : 0), TOP + h + 18);
+  for (const t of roundTicks(heat.t1 - heat.t0, w)) pen.fillText(time(heat.t0 + t), LEFT + (w * t) / (heat.t1 - heat.t0) + (t === 0 ? 12 : 0), TOP + h + 18);
   drawKey(pen, token("ask"), token("soft"), most, width);
   set(canvas, { "aria-label": `Heat map of ${heat.label ?? "messages"} from ${time(heat.t0)} to ${time(heat.t1)}; at most ${count(most)} in one cell.` });
 }

@@ -103,7 +103,10 @@ export class HttpTransport {
       throw new Problem({ detail: "The lab has stopped. Start it again with `doyen lab`." });
     });
     if (response.headers.get("content-type")?.startsWith("application/x-ndjson")) return lastLine(response, progress);
-    const answer = await response.json().catch(() => ({ detail: `The lab answered ${response.status} without a reason.` }));
+    const answer = await response.json().catch((error) => {
+      if (signal?.aborted) throw error;
+      throw new Problem({ detail: `The lab answered ${response.status}, and its answer cannot be read.` });
+    });
     if (!response.ok) throw new Problem(answer);
     return answer;
   }

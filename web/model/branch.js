@@ -4,7 +4,7 @@
  * `vs` says how many of the changes the run beside it keeps: `base` none, `1` the first.
  */
 
-import { list, time } from "./words.js";
+import { list, readable, time } from "./words.js";
 
 /**
  * @typedef {import("../url.js").Query} Query
@@ -33,7 +33,7 @@ export const told = ({ flags, own }) => list(flags.map(([flag, value]) => flagWo
 export function flagWords(flag, value) {
   if (CHANGES.includes(flag)) return value ? phrase(flag, value) : `no ${flag} of the scenario's own`;
   const name = flag.replaceAll("-", " ");
-  return value === "true" ? name : value ? `${name} ${value.replaceAll(",", ", ").replace("..", " to ")}` : `no ${name}`;
+  return value === "true" ? name : value ? `${name} ${readable(value).replaceAll(",", ", ").replace("..", " to ")}` : `no ${name}`;
 }
 
 /** How many changes the run beside this one keeps; null if there is none beside it. @param {Query} query */
@@ -92,25 +92,22 @@ export const ref = (value) => value.split("+")[0];
 /** A change in words: "6 crashes at 2.5 ms". @param {string} flag @param {string} value */
 export function phrase(flag, value) {
   const [subject, when] = value.split("@");
-  const at = when ? ` at ${spaced(when.split(",")[0])}` : "";
+  const at = when ? ` at ${readable(when.split(",")[0])}` : "";
   if (flag === "crash") return `${subject} crashes${at}`;
   if (flag === "restart") return `${subject} restarts${at}`;
   if (flag === "pause") {
     const [begin, length] = (when ?? "").split("+");
-    return `${subject} pauses at ${spaced(begin)}${length ? ` for ${spaced(length)}` : ""}`;
+    return `${subject} pauses at ${readable(begin)}${length ? ` for ${readable(length)}` : ""}`;
   }
   if (flag === "cut") return `the link ${subject.replace(">", " → ")} is cut${at}`;
   if (flag === "partition") return `${subject.split("/").map((group) => `{${group.split(",").join(", ")}}`).join(" and ")} are parted${at}`;
-  if (flag === "heal") return `all links heal at ${spaced(value)}`;
+  if (flag === "heal") return `all links heal at ${readable(value)}`;
   const [from, to, kind, number] = ref(value).split(":");
   const message = `${from}'s ${number ? `${ordinal(Number(number))} ` : ""}${kind} to ${to}`;
   if (flag === "drop") return `${message} is lost`;
-  if (flag === "late") return `${message} arrives ${spaced(value.split("+")[1] ?? "")} later`;
+  if (flag === "late") return `${message} arrives ${readable(value.split("+")[1] ?? "")} later`;
   return `${message} arrives twice`;
 }
-
-/** "2.5ms" → "2.5 ms". @param {string} text */
-const spaced = (text) => text.replace(/^([\d.]+)([a-zµ]+)$/, "$1 $2");
 
 /** @param {number} number */
 function ordinal(number) {
@@ -140,8 +137,13 @@ function trimmed(ns, unit) {
  */
 export function faultTime(run, { s, t }) {
   const last = s > 0 ? run.steps[s - 1].at : -1;
-  if (t > last) return Math.round(t);
   const next = run.steps.find((step) => step.at > t)?.at ?? Infinity;
+  if (t > last) {
+    // Between two steps a hundredth of a flight is exact enough, and can be read. It is not before what is on screen.
+    const grain = Math.max(1, 10 ** Math.floor(Math.log10(run.d || 1)) / 100);
+    const round = Math.round(Math.ceil(t / grain) * grain);
+    return round < next ? round : Math.round(t);
+  }
   return Math.round(t + Math.min(1000, Math.max(1, Math.floor((next - t) / 2))));
 }
 

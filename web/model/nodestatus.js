@@ -58,7 +58,6 @@ function memberOf(status, member, names, now, length) {
     own && status.drained && `is drained${status.drained_remaining_ms ? ` for another ${time(status.drained_remaining_ms * 1e6)}` : ""}`,
     member.rejected && REJECTED[member.rejected],
     member.config_mismatch && "is ignored: its configuration differs from this node's",
-    member.recent_failures > 0 && `failed as leader lately (${member.recent_failures}×)${member.penalty_remaining_ms ? `; ranked last for another ${time(member.penalty_remaining_ms * 1e6)}` : ""}`,
   ];
   return {
     name: member.name, id: member.id, priority: member.priority, pid: null, address: member.address, http: "",
@@ -68,6 +67,7 @@ function memberOf(status, member, names, now, length) {
     drained: own && status.drained, eligible: member.eligible, next: status.next === member.id, witness: member.witness,
     reach: reachOf(status, member, names),
     rtt_us: own ? Object.fromEntries(status.members.flatMap(({ name, rtt_us: rtt }) => (rtt ? [[name, rtt]] : []))) : member.rtt_us ? { [status.name]: member.rtt_us } : {},
+    penalty: member.recent_failures > 0 ? { failures: member.recent_failures, until_us: member.penalty_remaining_ms === null ? null : now + member.penalty_remaining_ms * 1000 } : null,
     incarnation: own ? status.incarnation : 0, warnings: /** @type {string[]} */ (warnings.filter(Boolean)), log_tail: null,
     own, seen: own ? undefined : member.reachable ? [...(leads ? [`term ${status.term}`] : []), member.rtt_us ? `${micros(member.rtt_us)} away` : "reachable"] : undefined,
   };

@@ -1,6 +1,6 @@
 /** Several algorithms, one scenario, one clock: what each lane is run with, and what is compared. Pure. */
 
-import { ids, list, time } from "./words.js";
+import { ids, list, parseTime, readable, time } from "./words.js";
 
 /** @typedef {import("./run.js").Run} Run @typedef {[string, string][]} Flags */
 
@@ -104,10 +104,10 @@ export function sentence(flags, modes) {
   return [
     { text: "Members " }, { flag: "members", value: of("members"), kind: "members", text: members.length > 1 ? ids(members) : of("members") || "5" }, { text: ". " },
     ...(isPartition(flags) || flag(flags, "crash") !== null ? faultWords(flags, members) : startWords(flags)),
-    ...(of("detector") || of("leader") ? [{ text: "; heartbeats every " }, { flag: "detector", value: of("detector"), kind: "duration", text: spaced(of("detector")) || "none" }] : []),
-    { text: "; a message takes " }, { flag: "delay", value: of("delay") || "1ms", kind: "time", text: spaced(of("delay") || "1ms") },
+    ...(of("detector") || of("leader") ? [{ text: "; heartbeats every " }, { flag: "detector", value: of("detector"), kind: "duration", text: readable(of("detector")) || "none" }] : []),
+    { text: "; a message takes " }, { flag: "delay", value: of("delay") || "1ms", kind: "time", text: readable(of("delay") || "1ms") },
     { text: "; mode " }, { flag: "mode", value: of("mode") || "textbook", text: of("mode") || "textbook", choices: modes.map(({ name, title }) => ({ value: name, text: title })) },
-    ...flags.filter(([name]) => !PLAIN.includes(name)).flatMap(([name, value]) => [{ text: `; ${name} ` }, { flag: name, value, text: spaced(value) || "none" }]),
+    ...flags.filter(([name]) => !PLAIN.includes(name)).flatMap(([name, value]) => [{ text: `; ${name} ` }, { flag: name, value, text: readable(value) || "none" }]),
     { text: "." },
   ];
 }
@@ -122,8 +122,8 @@ function faultWords(flags, members) {
     { text: of("leader") ? "The leader " : "" },
     { flag: "leader", value: leader, kind: "ids", text: leader, choices: members.length < 20 ? members.map((id) => ({ value: String(id), text: String(id) })) : undefined },
     { text: isPartition(flags) ? parted : " crashes at " },
-    { flag: "at", value: faultTime(flags), kind: "duration", text: spaced(faultTime(flags)) },
-    ...(isPartition(flags) ? [{ text: " to " }, { flag: "heal", value: of("heal"), kind: "duration", text: spaced(of("heal")) || "the end" }] : []),
+    { flag: "at", value: faultTime(flags), kind: "duration", text: readable(faultTime(flags)) },
+    ...(isPartition(flags) ? [{ text: " to " }, { flag: "heal", value: of("heal"), kind: "duration", text: readable(of("heal")) || "the end" }] : []),
   ];
 }
 
@@ -137,9 +137,6 @@ function startWords(flags) {
     { text: several(starters) ? " start elections" : " starts an election" },
   ];
 }
-
-/** "5ms" → "5 ms". @param {string} text */
-const spaced = (text) => text.replace(/(\d)(ns|us|µs|ms|s)\b/g, "$1 $2").replaceAll("us", "µs");
 
 /** When all that is to be seen has happened: elections are over, and leaders have settled. @param {Run[]} runs */
 export function horizon(runs) {
@@ -230,14 +227,6 @@ export function title(flags, count) {
   const numbers = ["no", "one", "two", "three", "four"];
   const what = isPartition(flags) ? "partition" : flag(flags, "crash") === null ? "scenario" : "crash";
   return `The same ${what}, ${numbers[count] ?? count} ${count === 1 ? "algorithm" : "algorithms"}, one clock`;
-}
-
-/** A time of the address: nanoseconds, or with a unit. @param {string | undefined} text @returns {number | null} */
-export function parseTime(text) {
-  const found = /^(\d+(?:\.\d+)?)(ns|us|ms|s)?$/.exec(text ?? "");
-  if (!found) return null;
-  const size = /** @type {Record<string, number>} */ ({ ns: 1, us: 1e3, ms: 1e6, s: 1e9 })[found[2] ?? "ns"];
-  return Math.round(Number(found[1]) * size);
 }
 
 /** A time for the address, short and exact to a microsecond. @param {number} t */

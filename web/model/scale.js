@@ -175,3 +175,9 @@ export function roundAbove(value) {
   const power = 10 ** Math.floor(Math.log10(Math.max(value, 1e-9)));
   return power * ([1, 2, 5, 10].find((digit) => digit * power >= value * 0.999999) ?? 10);
 }
+
+/** Round numbers from 0 to `end`, as many as have room. @param {number} end @param {number} width in pixels */
+export function roundTicks(end, width) {
+  const every = roundAbove(end / Math.max(3, Math.floor(width / 160)));
+  return Array.from({ length: Math.floor(end / every) + 1 }, (_, place) => place * every);
+}

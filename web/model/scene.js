@@ -12,6 +12,7 @@ import { ago, list, many } from "./words.js";
  * @property {number} since_us @property {string} role @property {number} term @property {string | null} leader
  * @property {null | { until_us: number, length_us: number, asked?: boolean }} lease `asked`: known from asking now and then @property {boolean} drained @property {boolean} eligible
  * @property {boolean} next @property {boolean} [witness] @property {Record<string, boolean | null>} reach
+ * @property {null | { failures: number, until_us: number | null }} penalty recent failures as leader, and until when the latest counts
  * @property {Record<string, number>} rtt_us @property {number} incarnation @property {string[]} warnings @property {string | null} log_tail
  * @property {string[]} [seen] what another node sees of it, instead of what it holds @property {boolean} [own] the node whose page this is
  *
@@ -101,7 +102,19 @@ function labelsOf(member, term, timeline, now, leases) {
   /** @type {NonNullable<Member["labels"]>} */
   const first = member.term ? [{ text: `term ${member.term}`, tone: member.term < term ? "fault" : "ink" }] : [];
   if (member.state === "paused") return [{ text: "paused", tone: "fault" }, { text: since, tone: "soft" }];
-  return [...first, secondLabel(member, now, leases), ...(member.drained ? [{ text: "drained", tone: /** @type {const} */ ("soft") }] : []), ...(member.own ? [{ text: "this node", tone: /** @type {const} */ ("soft") }] : [])];
+  return [...first, secondLabel(member, now, leases), ...(member.penalty ? [penaltyLabel(member.penalty, now)] : []), ...(member.drained ? [{ text: "drained", tone: /** @type {const} */ ("soft") }] : []), ...(member.own ? [{ text: "this node", tone: /** @type {const} */ ("soft") }] : [])];
+}
+
+/** @param {NonNullable<ClusterMember["penalty"]>} penalty @param {number} now @returns {NonNullable<Member["labels"]>[number]} */
+const penaltyLabel = ({ until_us: until }, now) => ({ text: until === null ? "penalty" : `penalty ${secondsLeft(until, now)}`, tone: "soft" });
+
+/** Whole seconds, rounded up: a time that is not over is not "0 s". @param {number} until @param {number} now in microseconds */
+const secondsLeft = (until, now) => `${Math.max(1, Math.ceil((until - now) / 1e6))} s`;
+
+/** "failed as leader once; behind the others for another 14 s". @param {NonNullable<ClusterMember["penalty"]>} penalty @param {number} now */
+export function penaltyWords({ failures, until_us: until }, now) {
+  const times = ["", "once", "twice"][failures] ?? `${failures} times`;
+  return `failed as leader ${times}; behind the others ${until === null ? "until that decays" : `for another ${secondsLeft(until, now)}`}`;
 }
 
 /** @param {ClusterMember} member @param {number} now @param {Map<string, number>} leases @returns {NonNullable<Member["labels"]>[number]} */

@@ -8,6 +8,17 @@ export function time(ns) {
   return `${short(ns / size)} ${unit}`;
 }
 
+/** A time of an address or a flag: nanoseconds, or with a unit. @param {string | undefined} text @returns {number | null} */
+export function parseTime(text) {
+  const found = /^(\d+(?:\.\d+)?)(ns|us|µs|ms|s)?$/.exec(text ?? "");
+  if (!found) return null;
+  const size = /** @type {Record<string, number>} */ ({ ns: 1, us: 1e3, µs: 1e3, ms: 1e6, s: 1e9 })[found[2] ?? "ns"];
+  return Math.round(Number(found[1]) * size);
+}
+
+/** The times of a flag's value as people write them: "6@17.181818ms" → "6@17.2 ms". @param {string} text */
+export const readable = (text) => text.replace(/\d+(?:\.\d+)?(?:ns|us|µs|ms|s)\b/g, (one) => time(parseTime(one) ?? 0));
+
 /** The same of microseconds. @param {number} us */
 export const micros = (us) => time(Math.round(us) * 1000);
 
@@ -19,6 +30,13 @@ export function short(value) {
 
 /** "1,204". @param {number} value */
 export const count = (value) => value.toLocaleString("en-GB");
+
+/** "10,000", "1 million", "10¹²": short enough for an axis. @param {number} value a power of ten */
+export function compact(value) {
+  if (value < 1e6) return count(value);
+  if (value < 1e9) return `${count(value / 1e6)} million`;
+  return `10${[...String(Math.round(Math.log10(value)))].map((digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[Number(digit)]).join("")}`;
+}
 
 /** Digits within a text, grouped: "2 * 1000000" → "2 * 1,000,000". @param {string} text */
 export const grouped = (text) => text.replace(/\d{4,}/g, (digits) => digits.replace(/\B(?=(\d{3})+$)/g, ","));

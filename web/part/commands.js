@@ -105,15 +105,25 @@ export function open(dialog) {
   dialog.showModal();
 }
 
+/** Closes the menu that is open. */
+let closeMenu = () => {};
+
+/** Closes menus and dialogs: the view that they were about is left. */
+export function closeAll() {
+  closeMenu();
+  for (const dialog of document.querySelectorAll("dialog")) dialog.close();
+}
+
 /** The commands as a menu at a place of the page. @param {Command[]} commands @param {{ x: number, y: number }} at @param {string} title */
 export function showMenu(commands, at, title) {
-  document.querySelector(".menu")?.remove();
+  closeMenu();
   const menu = h("div", { class: "menu", role: "menu", "aria-label": title, tabindex: -1 }, h("p", {}, title),
     commands.map((command) => h("button", {
       type: "button", role: "menuitem", disabled: command.off, on: { click: () => { close(); command.run(); } },
     }, h("span", {}, command.title), command.key && h("kbd", {}, command.key))));
   const before = /** @type {HTMLElement | null} */ (document.activeElement);
   const close = () => {
+    closeMenu = () => {};
     menu.remove();
     removeEventListener("pointerdown", outside, true);
     before?.focus?.();
@@ -129,6 +139,7 @@ export function showMenu(commands, at, title) {
     event.preventDefault();
     event.stopPropagation();
   });
+  closeMenu = close;
   document.body.append(menu);
   const box = menu.getBoundingClientRect();
   menu.style.setProperty("left", `${Math.max(8, Math.min(at.x, innerWidth - box.width - 8))}px`);

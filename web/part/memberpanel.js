@@ -2,7 +2,7 @@
 
 import { button, h, keyed, set } from "../dom.js";
 import { memberSign } from "../draw/signs.js";
-import { leaseLeft } from "../model/scene.js";
+import { leaseLeft, penaltyWords } from "../model/scene.js";
 import { ago, micros } from "../model/words.js";
 
 /** @typedef {import("../model/scene.js").ClusterMember} ClusterMember */
@@ -12,6 +12,7 @@ const MEANINGS = {
   lease: "Lease: until then this leader may act without asking again",
   term: "Term: counts leaderships",
   priority: "Of those that can lead, the highest leads",
+  penalty: "A leader that fails ranks behind the other members for a time, whatever its priority",
   process: "The process of this member, and where it listens",
 };
 
@@ -90,6 +91,7 @@ function factsOf(member, now, leader, leases) {
     ["follows", member.role !== "leader" && member.state === "up" ? member.leader ?? "no leader known" : null],
     ["term", member.term ? `${member.term}${leases && member.role === "leader" ? " (fencing token)" : ""}` : null],
     ["priority", `${member.priority}${member.eligible ? "" : ", not eligible"}`],
+    ["penalty", member.penalty ? penaltyWords(member.penalty, now) : null],
     ["process", member.pid ? `pid ${member.pid}, ${member.address}` : member.address],
     ["state", member.state === "up" ? null : `${member.state === "failed" ? "has not started" : member.state} since ${ago(Math.max(0, now - member.since_us)).replace(" ago", "")}`],
     ["round trip", leader && leader !== member.name && member.rtt_us[leader] ? `${micros(member.rtt_us[leader])} to ${leader}` : null],

@@ -51,7 +51,7 @@ export class RaceFoot {
     const ticks = diagram.picture?.scale.ticks(64) ?? [];
     const height = Math.max(90, Math.min(150, this.curveBox.clientHeight || 120));
     const drawn = curves({ series: this.series, x: [0, end], width: width + names, height, left, right, ticks: ticks.map(({ t }) => t) });
-    drawn.insertBefore(this.veil, drawn.querySelector(".end"));
+    drawn.insertBefore(this.veil, /** @type {Element} */ (drawn.querySelector(".end")).parentElement);
     this.values = [...drawn.querySelectorAll(".value")];
     this.room = { left, wide: width + names - left - right };
     this.curveBox.replaceChildren(drawn);

@@ -5,8 +5,11 @@
 
 import { button, h, set } from "../dom.js";
 import { Diagram } from "../draw/diagram.js";
+import { curves, DASHES } from "../draw/curves.js";
+import { growthCurve } from "../draw/growth.js";
 import { drawHeat } from "../draw/heat.js";
 import { scaledFlags } from "../model/address.js";
+import { roundTicks } from "../model/scale.js";
 import { count, grouped, many, time } from "../model/words.js";
 
 /** @typedef {import("../model/run.js").Run} Run */
@@ -97,25 +100,23 @@ export class Scale {
   tell() {
     const { members, messages, formula, turnaround_ns: turnaround } = this.answer;
     // What was not simulated is equal to nothing but itself.
-    const verdict = !formula || isPredicted(this.answer) ? null : formula.value === messages;
+    const verdict = !formula || this.answer.growth ? null : formula.value === messages;
     this.result.replaceChildren(
       h("strong", { class: "number" }, count(messages)), h("span", {}, ` messages with ${many(members, "member")}`),
       formula ? h("span", { class: "formula" }, h("strong", {}, formula.name), formula.filled && formula.filled !== formula.name ? ` = ${grouped(formula.filled)}` : "", " = ", h("strong", {}, count(formula.value))) : h("span", { class: "soft" }, "no formula applies"),
-      isPredicted(this.answer) ? h("span", { class: "soft" }, "Too many to simulate here: this is the formula.") : verdict === null ? "" : h("span", { class: verdict ? "good" : "bad" }, verdict ? "✓ equal to the formula" : "✗ not equal to the formula"),
+      this.answer.growth ? h("span", { class: "soft" }, "Too many to simulate here: this is the formula.") : verdict === null ? "" : h("span", { class: verdict ? "good" : "bad" }, verdict ? "✓ equal to the formula" : "✗ not equal to the formula"),
       turnaround ? h("span", { class: "soft" }, `last message at ${time(turnaround)}`) : "");
   }
 
-  async draw() {
-    if (isPredicted(this.answer)) {
-      this.picture.replaceChildren();
-      this.note.textContent = this.more.textContent = "";
-      return;
-    }
-    this.more.textContent = this.answer.note ?? "";
-    const { members, run, heat, curves: lines } = this.answer;
+  draw() {
+    const { members, run, heat, growth, curves: lines } = this.answer;
+    this.more.textContent = growth ? "" : this.answer.note ?? "";
     const { clientWidth: width, clientHeight: height } = this.picture;
     if (width < 40 || height < 40) return;
-    if (members <= DIAGRAM && run) {
+    if (growth) {
+      this.picture.replaceChildren(growthCurve(growth, { width, height }));
+      this.note.textContent = `Messages by the number of members, from ${count(growth.points[0][0])} to ${count(members)}. Each line of the grid is a power of ten.`;
+    } else if (members <= DIAGRAM && run) {
       if (this.picture.firstChild !== this.diagram.element) this.picture.replaceChildren(this.diagram.element);
       this.diagram.show({ run, position: { s: run.length, t: run.end }, selection: null, future: "shown", now: false, strip: true });
       this.note.textContent = "Up to 16 members: the diagram. Up to 2,000 a heat map of who sends how much when; beyond, curves.";
@@ -126,16 +127,13 @@ export class Scale {
     } else {
       const end = Math.max(1, this.answer.turnaround_ns ?? 0, ...lines.flatMap((/** @type {any} */ line) => line.points.map((/** @type {[number, number]} */ [t]) => t)));
       // From nothing at the beginning to the total at the end.
-      const series = lines.map((/** @type {any} */ line) => ({ ...line, points: [[0, 0], ...line.points, [end, line.points.at(-1)?.[1] ?? 0]] }));
-      const { curves } = await import("../draw/curves.js");
+      const series = lines.map((/** @type {any} */ line, /** @type {number} */ place) => ({ ...line, strong: true, dash: DASHES[place % DASHES.length], points: [[0, 0], ...line.points, [end, line.points.at(-1)?.[1] ?? 0]] }));
+      const ticks = roundTicks(end, width);
       const top = Math.max(1, ...lines.flatMap((/** @type {any} */ line) => line.points.map((/** @type {[number, number]} */ point) => point[1])));
       const names = lines.map((/** @type {any} */ line) => `${line.name} ${count(line.points.at(-1)?.[1] ?? 0)}`.length);
-      const [left, right] = [count(top).length * 7 + 16, Math.max(...names, 8) * 7.4 + 16];
-      this.picture.replaceChildren(curves({ series, x: [0, end], width, height, now: null, left, right }));
-      this.note.textContent = `Messages sent so far, by kind, from 0 to ${time(end)}.`;
+      const [left, right] = [count(top).length * 7 + 16, Math.max(...names, 8) * 7.4 + 40];
+      this.picture.replaceChildren(curves({ series, x: [0, end], width, height, left, right, ticks, times: ticks.map(time) }));
+      this.note.textContent = "Messages sent so far, by kind.";
     }
   }
 }
-
-/** Whether a run was too large, and the answer is the formula alone. @param {any} answer */
-const isPredicted = ({ note, curves, heat }) => Boolean(note) && !curves.length && !heat;

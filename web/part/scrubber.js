@@ -17,6 +17,8 @@ import { time, together } from "../model/words.js";
 
 const [EDGE, TRACK, MARKS, BAND, THICK] = [8, 24, 42, 61, 14];
 const SNAP = 5;
+/** What the name of a leader takes of the band. */
+const NAMED = 60;
 /** Between marks of one instant: as a rule, at least, and before the next instant. */
 const [PITCH, CLOSE, CLEAR] = [8, 5, 10];
 
@@ -151,10 +153,13 @@ export class Scrubber {
     const { leader = [], downtime = [], overlap = [] } = run.data.intervals ?? {};
     const bar = (/** @type {number} */ from, /** @type {number | null} */ to, /** @type {string} */ kind, /** @type {string[]} */ texts) => {
       const [x, end] = [this.x(from), (to ?? null) === null ? this.width - EDGE : this.x(/** @type {number} */ (to))];
-      const text = texts.find((one) => one.length * 6.4 + 12 < end - x);
+      // Two leaders are over the names of both, so that is said at the other end.
+      const named = kind === "overlap" ? NAMED : 0;
+      const text = texts.find((one) => one.length * 6.4 + 12 + named < end - x);
+      const place = kind === "leads" ? { x: x + 8 } : named ? { x: end - 8, "text-anchor": "end" } : { x: (x + end) / 2, "text-anchor": "middle" };
       return s("g", { class: `stretch ${kind}` }, s("title", {}, texts[0]),
         s("rect", { x, y, width: Math.max(1, end - x), height: THICK, rx: kind === "leads" ? 3 : 0 }),
-        text && s("text", kind === "leads" ? { x: x + 8, y: y + 11 } : { x: (x + end) / 2, y: y + 11, "text-anchor": "middle" }, text));
+        text && s("text", { ...place, y: y + 11 }, text));
     };
     return s("g", {},
       downtime.map((/** @type {[number, number | null]} */ [from, to]) => {

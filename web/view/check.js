@@ -6,7 +6,8 @@
 import { button, h, set } from "../dom.js";
 import { edited, notesOf, positionIn, selectionIn } from "../model/address.js";
 import { FIRST_QUESTION, BUDGETS, asked, effort, headOf, normalized, printBudget, questionWords } from "../model/question.js";
-import { many } from "../model/words.js";
+import { many, readable } from "../model/words.js";
+import { showExport } from "../part/export.js";
 import { Heading } from "../part/heading.js";
 import { Follower, Look } from "../part/look.js";
 import { runCommands } from "../part/runcommands.js";
@@ -178,7 +179,7 @@ class Check {
     const sign = { bad: "✗", good: "✓", soft: "–" }[tone];
     this.verdict.replaceChildren(h("div", { class: "check-line" },
       h("p", { class: "big" }, h("span", { class: tone }, `${sign} `), text),
-      h("p", { class: "soft" }, effort(explored, this.took), left ? `. Not covered: ${left.replace(/^Not covered: /, "").replace(/\.$/, "")}.` : "."),
+      h("p", { class: "soft" }, effort(explored, this.took), left ? `. Not covered: ${readable(left).replace(/^Not covered: /, "").replace(/\.$/, "")}.` : "."),
       h("div", { class: "buttons" },
         this.answer.source ? button("Open in Simulate", () => this.openInSimulate(), { class: "primary" }) : "",
         this.answer.source ? button("Export", () => this.export(), { key: "E" }) : "",
@@ -241,8 +242,7 @@ class Check {
     this.app.follow(address());
   }
 
-  async export() {
-    const { showExport } = await import("../part/export.js");
+  export() {
     showExport(this.app, this.answer.source, { title: this.explained.title, command: this.answer.command });
   }
 
@@ -257,7 +257,7 @@ class Check {
     const asking = this.asking
       ? [{ key: "Esc", title: "Stop", group: "Check", run: () => this.asking?.abort() }]
       : this.answer ? [] : [{ key: "Enter", title: "Check", group: "Check", run: () => void this.ask() }];
-    const exporting = this.answer?.source ? [{ key: "E", title: "Export", group: "Check", run: () => void this.export() }] : [];
+    const exporting = this.answer?.source ? [{ key: "E", title: "Export", group: "Check", run: () => this.export() }] : [];
     return [...asking, ...exporting, ...(this.run ? runCommands(this.stage) : [])];
   }
 }

@@ -213,7 +213,7 @@ function stopOfTour(stop, number, names) {
 }
 
 /** What it looks like when a property is broken. @type {Record<string, string>} */
-const BROKEN = { A1: "members disagree", A3: "never comes to rest" };
+const BROKEN = { A1: "members disagree", A3: "never ends" };
 
 /** What goes wrong, in words; the pointer and the search find the property by its name too. @param {string[]} tags @param {Map<string, string>} properties */
 function broken(tags, properties) {

@@ -2,7 +2,7 @@
 
 import { button, h, s, set } from "../dom.js";
 import * as race from "../model/race.js";
-import { short, time } from "../model/words.js";
+import { parseTime, short, time } from "../model/words.js";
 import { showMenu } from "../part/commands.js";
 import { Lane } from "../part/lane.js";
 import { FLIGHT, RaceClock } from "../part/raceclock.js";
@@ -71,7 +71,7 @@ class Race {
       await this.load(key);
       if (this.query !== query) return;
     }
-    const t = race.parseTime(query.own.t);
+    const t = parseTime(query.own.t);
     if (!this.clock.playing) this.clock.t = Math.min(t ?? this.clock.end, this.clock.end);
     this.draw();
   }

@@ -9,6 +9,7 @@ import { baseFlags, branched, changes, kept, without } from "../model/branch.js"
 import { counted } from "../model/picture.js";
 import { divergence } from "../model/run.js";
 import { stopOf } from "../model/tour.js";
+import { showExport } from "../part/export.js";
 import { Hand } from "../part/hand.js";
 import { Heading } from "../part/heading.js";
 import { Follower } from "../part/look.js";
@@ -264,7 +265,7 @@ export class Simulate {
     const check = () => this.app.navigate({ view: "check", path: query.path, flags: query.flags, own: query.own.z ? { z: query.own.z } : {} });
     const race = () => this.app.navigate(raceOf(query, this.explained.sentence));
     const exporting = {
-      title: "Export", key: "E", run: async () => (await import("../part/export.js")).showExport(this.app, this.source, this.explained),
+      title: "Export", key: "E", run: () => showExport(this.app, this.source, this.explained),
     };
     if (this.beside) return [{ title: "Undo", key: "U", run: () => this.app.back() }, { title: "Make B the base", run: () => hand.makeBase() }, exporting];
     return [

@@ -11,7 +11,7 @@ use doyen_sim::message::{Change, MessageChange};
 use doyen_sim::scenario::{Case, MemberList, RingOrder, Scenario};
 use doyen_sim::time::Time;
 use doyen_sim::trace::RunInfo;
-use doyen_sim::words::{capitalized, grouped, listed};
+use doyen_sim::words::{capitalized, grouped, listed, time};
 use serde::{Deserialize, Serialize};
 
 use crate::catalogue;
@@ -219,7 +219,7 @@ impl Sentence {
 
     fn network(&mut self, scenario: &Scenario, case: &Case) {
         self.say("Messages take ");
-        self.value("delay", "delay", &case.network.delay, faults::delay(case.network.delay));
+        self.value("delay", "delay", &case.network.delay, case.network.delay.in_words());
         for (flag, share, verb) in [
             ("loss", case.network.loss, " are lost"),
             ("duplicate", case.network.duplication, " arrive twice"),
@@ -316,11 +316,7 @@ fn joined(ids: &[NodeId]) -> String {
 
 /// `1 ms`.
 fn spaced(span: Span) -> String {
-    let text = span.to_string();
-    match text.find(|c: char| c.is_ascii_alphabetic()) {
-        Some(unit) => format!("{} {}", &text[..unit], &text[unit..]),
-        None => text,
-    }
+    time(span.as_nanos())
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use crate::metrics::Prediction;
 use crate::problem::Problem;
 use crate::run::watched;
-use crate::source::Source;
+use crate::source::{Opened, Source};
 use crate::{Progress, limits};
 use buckets::Buckets;
 
@@ -51,6 +51,16 @@ pub(crate) struct Answer {
     heat: Option<Heat>,
     /// Why the numbers come from the formula alone, or are those of a part of the run.
     note: Option<String>,
+    growth: Option<Growth>,
+}
+
+/// What the formula says of every size up to that of a run that is too large.
+#[derive(Debug, Serialize)]
+struct Growth {
+    /// Members and messages.
+    points: Vec<(usize, u64)>,
+    /// Runs with more messages are not simulated.
+    simulated_up_to: u64,
 }
 
 /// How many messages of a kind had been sent by when.
@@ -80,7 +90,8 @@ pub(crate) fn scale(request: &Request, progress: Progress<'_>) -> Result<Answer,
     case.message_limit = u64::MAX;
     let formula = formula::of(&case).or_else(|| formula::undisturbed(&case));
     if let Some(reason) = too_large(&case, formula.as_ref()) {
-        return predicted(&case, formula, reason);
+        let growth = growth(&opened, request.members);
+        return predicted(&case, formula, reason, growth);
     }
     case.message_limit = limits::SCALED_MESSAGES;
     case.event_limit = limits::SCALED_EVENTS;
@@ -102,8 +113,27 @@ fn too_large(case: &Case, formula: Option<&Formula>) -> Option<String> {
         .then(|| "the run needs too much memory here: this is the formula".to_owned())
 }
 
+/// How the messages grow with the members. Sizes follow each other by factors of about three: 3, 10, 30, 100.
+fn growth(opened: &Opened, members: u64) -> Growth {
+    let tens = (0..).map_while(|power| 10_u64.checked_pow(power));
+    let sizes = tens.flat_map(|ten| [ten, 3 * ten]).skip(1).take_while(|&size| size < members);
+    let value = |size: u64| {
+        let mut case = resize::resized(opened, size).ok()?.resolve().ok()?;
+        case.message_limit = u64::MAX;
+        let formula = formula::of(&case).or_else(|| formula::undisturbed(&case))?;
+        Some((case.members().len(), formula.value))
+    };
+    let points = sizes.chain([members]).filter_map(value).collect();
+    Growth { points, simulated_up_to: limits::SCALED_MESSAGES }
+}
+
 /// What the formula says of a run that is too large.
-fn predicted(case: &Case, formula: Option<Formula>, reason: String) -> Result<Answer, Problem> {
+fn predicted(
+    case: &Case,
+    formula: Option<Formula>,
+    reason: String,
+    growth: Growth,
+) -> Result<Answer, Problem> {
     let members = case.members().len();
     let Some(formula) = formula else {
         let detail = format!("{} members are too many here; use fewer", grouped(members as u64));
@@ -118,6 +148,7 @@ fn predicted(case: &Case, formula: Option<Formula>, reason: String) -> Result<An
         curves: Vec::new(),
         heat: None,
         note: Some(reason),
+        growth: Some(growth),
     })
 }
 
@@ -161,6 +192,7 @@ impl<'c> Counter<'c> {
             curves: self.kinds.iter().enumerate().filter_map(curve).collect(),
             heat: self.by_member.map(|buckets| Heat::new(case, &buckets)),
             note: is_cut.then(|| format!("stopped after {} events", grouped(outcome.events))),
+            growth: None,
         }
     }
 }

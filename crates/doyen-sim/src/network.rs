@@ -11,6 +11,7 @@ use crate::hash::FastMap;
 use crate::message::Change;
 use crate::random::Random;
 use crate::time::Time;
+use crate::words::time;
 
 /// How long a message takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,6 +59,17 @@ impl DelayModel {
             Self::Fixed(delay) => delay,
             Self::Uniform { max, .. } => max,
             Self::Exponential { mean } => mean.saturating_mul(10),
+        }
+    }
+}
+
+impl DelayModel {
+    /// `2 ms`, `1 ms to 2 ms`, `1 ms on average`.
+    pub fn in_words(self) -> String {
+        match self {
+            Self::Fixed(delay) => time(delay),
+            Self::Uniform { min, max } => format!("{} to {}", time(min), time(max)),
+            Self::Exponential { mean } => format!("{} on average", time(mean)),
         }
     }
 }
@@ -160,10 +172,11 @@ impl LinkRule {
     ) -> String {
         let mut words: Vec<String> =
             self.share.map(|share| format!("{}% of", share * 100.0)).into_iter().collect();
-        words.push(self.kind.map_or("messages", name).to_owned());
+        words.extend(self.kind.map(|kind| name(kind).to_owned()));
+        words.push("messages".to_owned());
         words.extend(self.from.map(|from| format!("from {}", id(from))));
         words.extend(self.to.map(|to| format!("to {}", id(to))));
-        let delay = self.delay.map(|delay| format!("take {delay}"));
+        let delay = self.delay.map(|delay| format!("take {}", delay.in_words()));
         let loss = self.loss.map(|loss| format!("are lost in {}% of all cases", loss * 100.0));
         let fate: Vec<String> = delay.into_iter().chain(loss).collect();
         words.push(if fate.is_empty() { "are as usual".to_owned() } else { fate.join(" and ") });

@@ -13,6 +13,29 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
+/// A time in the unit that suits it, with the three digits that matter: `17.2 ms`, `250 µs`.
+pub fn time(nanos: u64) -> String {
+    let (unit, name) = match nanos {
+        0 => return "0 ms".to_owned(),
+        1..1_000 => (1, "ns"),
+        1_000..1_000_000 => (1_000, "µs"),
+        1_000_000..1_000_000_000 => (1_000_000, "ms"),
+        _ => (1_000_000_000, "s"),
+    };
+    let value = nanos as f64 / f64::from(unit);
+    let digits = match value {
+        100.0.. => 0,
+        10.0.. => 1,
+        _ => 2,
+    };
+    let number = format!("{value:.digits$}");
+    let number = match digits {
+        0 => &*number,
+        _ => number.trim_end_matches('0').trim_end_matches('.'),
+    };
+    format!("{number} {name}")
+}
+
 /// `one`, `one and two`, `one, two and three`.
 pub fn listed(texts: &[impl AsRef<str>]) -> String {
     match texts {
@@ -39,6 +62,22 @@ mod tests {
     fn thousands_are_kept_apart() {
         for (number, text) in [(0, "0"), (999, "999"), (1_000, "1,000"), (2_104_332, "2,104,332")] {
             assert_eq!(grouped(number), text);
+        }
+    }
+
+    #[test]
+    fn times_are_in_the_units_of_people() {
+        for (nanos, text) in [
+            (0, "0 ms"),
+            (999, "999 ns"),
+            (250_000, "250 µs"),
+            (3_450_000, "3.45 ms"),
+            (17_181_818, "17.2 ms"),
+            (100_000_000, "100 ms"),
+            (1_500_000_000, "1.5 s"),
+            (7_200_000_000_000, "7200 s"),
+        ] {
+            assert_eq!(time(nanos), text);
         }
     }
 

@@ -3,7 +3,6 @@
 use doyen_core::members::NodeId;
 use doyen_core::time::Span;
 use doyen_sim::fault::{Action, Chaos, ChaosKind, Disk, Fault, LinkOverride, Place, Trigger};
-use doyen_sim::network::DelayModel;
 use doyen_sim::render::describe::names;
 use doyen_sim::time::Time;
 use doyen_sim::words::listed;
@@ -113,22 +112,12 @@ fn link(rule: &LinkOverride, ends: &str) -> String {
     let kind =
         rule.kind.as_ref().map_or_else(|| "messages".to_owned(), |kind| format!("{kind} messages"));
     let mut what = Vec::new();
-    what.extend(rule.delay.map(|model| format!("take {}", delay(model))));
+    what.extend(rule.delay.map(|model| format!("take {}", model.in_words())));
     what.extend(
         rule.loss.map(|share| format!("are lost with probability {}", percent(f64::from(share)))),
     );
     let share = rule.share.map(|share| format!("{} of the ", percent(f64::from(share))));
     format!("{}{kind}{ends} {}", share.unwrap_or_default(), what.join(" and "))
-}
-
-/// `2 ms`, `1 ms to 2 ms`, `1 ms on average`.
-pub(super) fn delay(model: DelayModel) -> String {
-    let time = |nanos| spaced(Span::from_nanos(nanos));
-    match model {
-        DelayModel::Fixed(nanos) => time(nanos),
-        DelayModel::Uniform { min, max } => format!("{} to {}", time(min), time(max)),
-        DelayModel::Exponential { mean } => format!("{} on average", time(mean)),
-    }
 }
 
 /// `5%`.

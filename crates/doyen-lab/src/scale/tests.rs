@@ -23,9 +23,19 @@ fn counts_are_those_of_the_formula_at_every_size() {
 
 #[test]
 fn a_run_that_is_too_large_is_answered_by_the_formula() {
-    let answer = scaled(&json!({ "gallery": "kordafshari/figure-1" }), 1_000_000);
+    let figure_1 = json!({ "gallery": "kordafshari/figure-1" });
+    let answer = scaled(&figure_1, 1_000_000);
     assert_eq!(answer["messages"], answer["formula"]["value"]);
     assert!(answer["note"].as_str().unwrap().contains("the formula"), "{answer}");
+    // A curve from the smallest size to this one, which the formula gives at every point.
+    let points = answer["growth"]["points"].as_array().unwrap();
+    assert_eq!(points.first().unwrap()[0], 3);
+    assert_eq!(points.last().unwrap(), &json!([1_000_000, answer["messages"]]));
+    let small = points.iter().filter(|point| point[0].as_u64() <= Some(1_000));
+    for point in small {
+        let simulated = scaled(&figure_1, point[0].as_u64().unwrap());
+        assert_eq!(point[1], simulated["messages"], "{point}");
+    }
 }
 
 #[test]

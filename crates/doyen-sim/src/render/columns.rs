@@ -290,12 +290,12 @@ mod tests {
         let expected = "
         ms  1 2 3 4
      1.000  │ │ │ ✖  4 crashes
-     2.000  z │ │    1 pauses until 4ms
+     2.000  z │ │    1 pauses until 4 ms
      3.000  a a b b  partition 1,2 | 3,4
      5.000  = = = =  healed
             # │ #    cut 1 → 3
      6.000  = │ =    mended 1 → 3
-     7.000  │ @ │    2: clock at 0.9 of the true rate, jumps 1ms ahead
+     7.000  │ @ │    2: clock at 0.9 of the true rate, jumps 1 ms ahead
      8.000  │ │ │ ↺  4 restarts without a disk [H1]
 ";
         assert!(format!("\n{text}").starts_with(expected), "{text}");
@@ -317,7 +317,7 @@ mod tests {
         for line in [
             "     0.000  ○ ○ ●  3 → 1,2 COORDINATOR term=1 round=1 attr=3",
             "            │ │ ★  3 leads in term 1",
-            "            │ │ ·  3: lease of term 1 until 17.181818ms, unless renewed",
+            "            │ │ ·  3: lease of term 1 until 17.2 ms, unless renewed",
             "            │ │ ·  3: lease expires",
             "            │ ★ ╎  2 leads in term 2",
         ] {

@@ -9,6 +9,7 @@ use super::model::Transition;
 use super::trimmed;
 use crate::time::Time;
 use crate::trace::{EventKind, TraceEvent};
+use crate::words::time;
 
 /// What is said of one member, or of several to which the same happens.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -126,13 +127,13 @@ pub(super) fn describe(
         },
         EventKind::Leased { until, .. } => Phrase::remark(&match (transition, until) {
             (Transition::GainsLease(term), Some(until)) => {
-                format!("lease of term {term} until {}, unless renewed", until.rounded())
+                format!("lease of term {term} until {}, unless renewed", time(until.0))
             }
             (Transition::LosesLease(deadline), _) if deadline <= event.at => {
                 "lease expires".to_owned()
             }
             (Transition::LosesLease(deadline), _) => {
-                format!("gives up its lease before the deadline, {}", deadline.rounded())
+                format!("gives up its lease before the deadline, {}", time(deadline.0))
             }
             _ => return None,
         }),
@@ -150,7 +151,7 @@ pub(super) fn describe(
             Phrase::verb("restarts", "restart", &format!("{disk}{}", bracketed(rules)))
         }
         EventKind::Paused { until, .. } => {
-            Phrase::verb("pauses", "pause", &format!(" until {}", until.rounded()))
+            Phrase::verb("pauses", "pause", &format!(" until {}", time(until.0)))
         }
         EventKind::Clock { rate_ppm, jump, .. } => {
             Phrase::remark(&format!("clock {}", clock_change(*rate_ppm, *jump)))
@@ -219,12 +220,12 @@ fn expiry(timer: &str) -> String {
     meaning.to_owned()
 }
 
-/// What a clock fault did: `at 0.9 of the true rate, jumps 5ms ahead`.
+/// What a clock fault did: `at 0.9 of the true rate, jumps 5 ms ahead`.
 fn clock_change(rate_ppm: u32, jump: u64) -> String {
     let rate = format!("{}.{:06}", rate_ppm / 1_000_000, rate_ppm % 1_000_000);
     let mut text = format!("at {} of the true rate", trimmed(&rate));
     if jump > 0 {
-        let _ = write!(text, ", jumps {} ahead", Time(jump));
+        let _ = write!(text, ", jumps {} ahead", time(jump));
     }
     text
 }

@@ -6,6 +6,7 @@
 use doyen::clock::Moment;
 use doyen_core::config::quorum::Profile;
 use doyen_core::registry::Algorithm;
+use doyen_sim::words::time;
 use serde::Serialize;
 
 use super::leadership::{End, Failover, micros};
@@ -79,8 +80,10 @@ pub(crate) fn advice(parts: &[Part], algorithm: Algorithm, profile: Profile) -> 
     let total: u64 = parts.iter().map(|part| part.us).sum();
     let largest = parts.iter().max_by_key(|part| part.us).filter(|_| total > 0)?;
     let share = (largest.us * 100).div_ceil(total).min(100);
-    let (heartbeat, settings) = (profile.timing().heartbeat, profile.settings());
-    let vote_lease = settings.pace.vote_lease;
+    let settings = profile.settings();
+    let [heartbeat, vote_lease, stagger] =
+        [profile.timing().heartbeat, settings.pace.vote_lease, settings.stagger]
+            .map(|span| time(span.as_nanos()));
     Some(match largest.kind {
         Kind::Detect if algorithm.has_leases() => format!(
             "Detection takes {share} %. A shorter vote lease (now {vote_lease}, with a heartbeat every {heartbeat}) shortens it."
@@ -97,8 +100,7 @@ pub(crate) fn advice(parts: &[Part], algorithm: Algorithm, profile: Profile) -> 
             "No candidate could win in the meantime: a majority must reach each other.".to_owned()
         }
         Kind::Wait => format!(
-            "Waiting for its turn takes {share} %. A shorter stagger (now {}) shortens it.",
-            settings.stagger
+            "Waiting for its turn takes {share} %. A shorter stagger (now {stagger}) shortens it."
         ),
         Kind::Vote => {
             format!("The election takes {share} %: round trips, and writing votes to disk.")
@@ -145,7 +147,7 @@ mod tests {
         let rest = [part("wait of n4", 9), part("election", 4)];
         assert_eq!(parts[0], part("n5 unreachable", 230));
         assert_eq!(parts[1..], rest);
-        let expected = "Detection takes 95 %. A shorter vote lease (now 280ms, with a heartbeat every 50ms) shortens it.";
+        let expected = "Detection takes 95 %. A shorter vote lease (now 280 ms, with a heartbeat every 50 ms) shortens it.";
         assert_eq!(advice.as_deref(), Some(expected));
         let (parts, advice) = taken_apart(End::Lapsed, campaign);
         assert_eq!(parts[0], part("vote lease for n5", 230));

@@ -66,6 +66,7 @@ fn read(
                 };
                 incarnation = Some(own);
                 let at = Moment::now();
+                let status = Status { taken_at: at, ..status };
                 if !shared.with(|it| it.snapshot(place, start, at, status, &earlier)) {
                     return Ok(());
                 }
@@ -81,7 +82,7 @@ fn read(
     Ok(())
 }
 
-/// Reads what changes all the time and is no event: round-trip times.
+/// Reads what changes all the time and is no event: round-trip times, and how long a penalty still lasts.
 fn refresh(shared: &Shared, clients: &[Arc<Client>]) {
     loop {
         thread::sleep(REFRESH);
@@ -90,6 +91,7 @@ fn refresh(shared: &Shared, clients: &[Arc<Client>]) {
             if let Some(asked) = asked
                 && let Ok(status) = client.status()
             {
+                let status = Status { taken_at: Moment::now(), ..status };
                 shared.with(|monitor| monitor.refresh(place, asked, status));
             }
         }

@@ -49,6 +49,7 @@ struct Member<'a> {
     reach: BTreeMap<&'a str, Option<bool>>,
     rtt_us: BTreeMap<&'a str, u64>,
     incarnation: u32,
+    penalty: Option<Penalty>,
     warnings: Vec<String>,
     log_tail: Option<&'a str>,
 }
@@ -57,6 +58,14 @@ struct Member<'a> {
 struct Lease {
     until_us: u64,
     length_us: u64,
+}
+
+/// It failed as leader, and ranks behind other members for a time.
+#[derive(PartialEq, Debug, Serialize)]
+struct Penalty {
+    failures: u8,
+    /// When the latest failure no longer counts, where the leader knows it.
+    until_us: Option<u64>,
 }
 
 pub(crate) fn cluster(monitor: &Monitor, now: Moment) -> Cluster<'_> {
@@ -129,6 +138,7 @@ fn member<'a>(
         reach: (0..monitor.members.len()).filter(|&other| other != place).map(reach).collect(),
         rtt_us: answers.map(|status| others(status).filter_map(rtt).collect()).unwrap_or_default(),
         incarnation: status.map_or(0, |status| status.incarnation.0),
+        penalty: leader.zip(seen).and_then(|(leader, seen)| penalty(monitor, leader, seen)),
         warnings: warnings(status, seen),
         log_tail: it.log_tail.as_deref(),
     }
@@ -146,15 +156,21 @@ fn role(monitor: &Monitor, place: usize, status: Option<&Status>) -> String {
     }
 }
 
+/// The penalty of a member, by what the leader knows about it.
+fn penalty(monitor: &Monitor, leader: &Status, seen: &MemberStatus) -> Option<Penalty> {
+    let taken_us = monitor.setup.micros(leader.taken_at);
+    let until_us = seen.penalty_remaining_ms.map(|left| taken_us + left * 1000);
+    (seen.recent_failures > 0).then_some(Penalty { failures: seen.recent_failures, until_us })
+}
+
 /// What an operator should know. `seen`: what the leader knows about this member.
 fn warnings(status: Option<&Status>, seen: Option<&MemberStatus>) -> Vec<String> {
     let own = status.iter().flat_map(|status| {
         [status.drain().map(|drain| format!("{} {drain}", status.name)), status.rejoin()]
     });
-    let penalty = seen.and_then(|seen| Some(format!("{} {}", seen.name, seen.penalty()?)));
     let mismatch = seen.filter(|seen| seen.config_mismatch);
     let mismatch = mismatch.map(|seen| format!("{}: its configuration differs", seen.name));
-    own.chain([penalty, mismatch]).flatten().collect()
+    own.chain([mismatch]).flatten().collect()
 }
 
 /// Who led when, and what happened to processes.

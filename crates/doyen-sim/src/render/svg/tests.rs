@@ -112,7 +112,7 @@ fn faults_are_drawn_and_explained() {
         "<title>partition 1,2 | 5,9</title>",
         "<title>cut 1 → 2 at 90 ms</title>",
         "<title>mended 1 → 2 at 95 ms</title>",
-        "<title>1: clock at 0.9 of the true rate, jumps 3ms ahead, at 99 ms</title>",
+        "<title>1: clock at 0.9 of the true rate, jumps 3 ms ahead, at 99 ms</title>",
         ">lost on the way</text>",
         ">arrives again</text>",
         ">2:40</text>",

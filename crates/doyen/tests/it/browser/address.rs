@@ -93,3 +93,30 @@ fn an_answer_that_comes_late_opens_nothing() {
     page.wait("still the gallery", GALLERY);
     page.assert_clean(&lab.origin);
 }
+
+#[test]
+fn a_view_that_is_left_is_forgotten() {
+    let Some(browser) = browser() else { return };
+    let lab = Lab::start(&["--members", "3"]);
+    let page = Page::open(&browser, &lab.address, DESK);
+    let visit = |times: usize| {
+        for _ in 0..times {
+            for (place, there) in [
+                ("#/live", "lab.shown.leader"),
+                ("#/sim/kordafshari/figure-1", "lab.shown.of > 10"),
+                ("#/race", "lab.shown.lanes?.length === 4"),
+                ("#/check", "document.querySelector('.check-empty')"),
+            ] {
+                page.evaluate(&format!("void (location.hash = '{place}')"));
+                page.wait(place, there);
+            }
+        }
+        page.evaluate("void (location.hash = '#/gallery')");
+        page.wait("the gallery", GALLERY);
+        page.nodes()
+    };
+    let (first, last) = (visit(2), visit(8));
+    // A view has some hundred nodes: if one kind of them were kept, there would be thousands more.
+    assert!(last < first + 1500, "{first} nodes, and {last} after every view was left eight times");
+    page.assert_clean(&lab.origin);
+}

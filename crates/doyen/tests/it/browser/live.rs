@@ -73,6 +73,11 @@ fn keys_alone_kill_restart_pause_and_heal() {
         "it is up again",
         &format!("/leader|follower/.test(lab.shown.members[{}])", json!(first)),
     );
+    // It failed as leader, and the page says why it does not lead again at once.
+    page.wait(
+        "its penalty",
+        "[...document.querySelectorAll('main svg .label')].some((label) => /^penalty/.test(label.textContent))",
+    );
     // Every control can be reached by Tab.
     let mut reached = std::collections::BTreeSet::new();
     for _ in 0..60 {
@@ -149,6 +154,11 @@ fn ctrl_c_leaves_no_process_and_the_page_says_that_the_lab_has_stopped() {
     assert!(nodes.len() >= 3, "{nodes:?}");
     lab.interrupt();
     page.wait("the end", "/stopped|lost/i.test(document.body.innerText)");
+    page.evaluate("void (location.hash = '#/race')");
+    page.wait(
+        "a view that cannot be loaded any more",
+        "/Start it again with doyen lab/.test(document.querySelector('main').innerText)",
+    );
     let alive = |pid: &u32| std::path::Path::new(&format!("/proc/{pid}")).exists();
     let deadline = Instant::now() + Duration::from_secs(10);
     while nodes.iter().any(alive) {
@@ -159,4 +169,36 @@ fn ctrl_c_leaves_no_process_and_the_page_says_that_the_lab_has_stopped() {
         );
         std::thread::sleep(Duration::from_millis(50));
     }
+}
+
+#[test]
+fn a_nodes_own_page_shows_the_cluster_and_offers_no_fault() {
+    let Some(browser) = browser() else { return };
+    let lab = Lab::start(&["--members", "3"]);
+    let page = with_leader(&browser, &lab);
+    let leader = shown(&page)["leader"].clone();
+    // The stream tells where each node has its own page.
+    let address = page.evaluate(
+        "(async () => {
+            const stream = await fetch('/lab/stream', { headers: { authorization: `Bearer ${sessionStorage.getItem('doyen-key')}` } });
+            const reader = stream.body.pipeThrough(new TextDecoderStream()).getReader();
+            for (let text = ''; ; text += (await reader.read()).value) {
+                const found = /\"http\":\"([^\"]+)\"/.exec(text);
+                if (found) return found[1];
+            }
+        })()",
+    );
+    let address = address.as_str().expect("an address").trim_end_matches('/').to_owned();
+    let address = if address.contains("://") { address } else { format!("http://{address}") };
+    let node = Page::open(&browser, &format!("{address}/"), DESK);
+    node.wait("the leader that it follows", &format!("lab.shown.leader === {leader}"));
+    let buttons = "[...document.querySelectorAll('main button')].map((one) => one.textContent)";
+    let buttons = node.evaluate(buttons).to_string();
+    for fault in ["Kill", "Pause", "Cut", "Partition", "Restart", "Drain", "Transfer"] {
+        assert!(!buttons.contains(fault), "{fault}: {buttons}");
+    }
+    let tabs =
+        node.evaluate("[...document.querySelectorAll('#tabs a')].map((tab) => tab.textContent)");
+    assert_eq!(tabs, json!(["Live"]));
+    node.assert_clean(&address);
 }

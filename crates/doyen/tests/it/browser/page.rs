@@ -249,6 +249,12 @@ impl Page {
         self.call("Runtime.getHeapUsage", json!({}))["usedSize"].as_f64().unwrap_or_default() as u64
     }
 
+    /// How many nodes of documents the page keeps, after what is not needed has been thrown away.
+    pub(crate) fn nodes(&self) -> u64 {
+        self.call("HeapProfiler.collectGarbage", json!({}));
+        self.call("Memory.getDOMCounters", json!({}))["nodes"].as_u64().unwrap_or_default()
+    }
+
     /// What has gone wrong so far.
     pub(crate) fn errors(&self) -> Vec<String> {
         self.collect();

@@ -310,3 +310,24 @@ fn space_plays_unless_a_text_is_typed_or_tab_has_led_to_a_button() {
     playing("after a click Space plays", true);
     page.assert_clean(&lab.origin);
 }
+
+#[test]
+fn a_run_is_exported_as_the_command_line_writes_it() {
+    let Some(browser) = browser() else { return };
+    let lab = Lab::start(&["--members", "1"]);
+    let page = Page::open(&browser, &lab.view("#/sim/kordafshari/figure-1"), DESK);
+    page.wait("the run", "lab.shown.of > 10");
+    page.press("e");
+    page.wait("the figure", "document.querySelector('dialog.export img')?.naturalWidth > 100");
+    page.wait(
+        "the command",
+        "document.querySelector('dialog.export .command').textContent === 'doyen sim kordafshari/figure-1'",
+    );
+    let rows = page.evaluate(
+        "[...document.querySelectorAll('dialog.export th')].map((row) => row.textContent)",
+    );
+    assert_eq!(rows, json!(["SVG", "PNG", "Mermaid", "Scenario", "Trace", "Command"]));
+    page.press("Escape");
+    page.wait("the dialog has gone", "!document.querySelector('dialog')");
+    page.assert_clean(&lab.origin);
+}
