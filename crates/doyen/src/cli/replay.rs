@@ -306,7 +306,11 @@ impl TraceFile {
             }
             for step in &played.steps[skipped..] {
                 let seconds = step.at.saturating_sub(begun) as f64 / 1e9;
-                writeln!(out, "{seconds:>12.6}  {}  [{}]", step.event, step.rules.join(" "))?;
+                let rules = match step.rules.is_empty() {
+                    true => String::new(),
+                    false => format!("  [{}]", step.rules.join(" ")),
+                };
+                writeln!(out, "{seconds:>12.6}  {}{rules}", step.event)?;
                 for effect in &step.did {
                     writeln!(out, "                {effect}")?;
                 }

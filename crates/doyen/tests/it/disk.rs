@@ -32,7 +32,7 @@ fn mounted(script: &str, folder: &Path) -> Option<Vec<String>> {
     let mut trial = words[..words.len() - 1].to_vec();
     trial.extend([scratch.to_str().expect("a plain path").to_owned(), "true".to_owned()]);
     let tried = run(&trial);
-    let _ = std::fs::remove_dir_all(scratch);
+    let _ = fs::remove_dir_all(scratch);
     if !tried.status.success() {
         skip(&format!("a folder cannot be mounted here, root is needed: {}", complaint(&tried)));
         return None;
@@ -92,7 +92,7 @@ fn nothing_is_founded_on_a_full_disk() {
     let complaint = complaint(&output);
     assert!(complaint.contains("No space left on device"), "{complaint}");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "2\nfill\n");
-    let _ = std::fs::remove_dir_all(folder);
+    let _ = fs::remove_dir_all(folder);
 }
 
 #[test]
