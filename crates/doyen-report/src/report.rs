@@ -173,19 +173,20 @@ fn figure(out: &mut String, report: &Report, rows: &[Row]) {
 }
 
 fn caption(report: &Report, picture: &Picture) -> String {
-    let runs = grouped(picture.count() as f64);
+    let plural = if picture.count() == 1 { "" } else { "s" };
+    let runs = format!("{} run{plural}", grouped(picture.count() as f64));
     let points: usize =
         picture.series.iter().map(|series| series.points(report.y.unit).len()).sum();
     let mut text = match report.y.unit {
         _ if report.formula => format!(
-            "Dots: {runs} runs, simulated message by message. Thin lines join what the closed forms give for the \
+            "Dots: {runs}, simulated message by message. Thin lines join what the closed forms give for the \
              same runs."
         ),
-        Unit::Flag => format!("Shares of {runs} runs."),
+        Unit::Flag => format!("Shares of {runs}."),
         _ if picture.count() > points => {
-            format!("Medians of {runs} runs; the bands reach from the 5th to the 95th percentile.")
+            format!("Medians of {runs}; the bands reach from the 5th to the 95th percentile.")
         }
-        _ => format!("{runs} runs."),
+        _ => format!("{runs}."),
     };
     if picture.left_out > 0 {
         let count = grouped(picture.left_out as f64);

@@ -53,4 +53,4 @@ pub const NOT_FOUND: u8 = 127;
 pub use handle::{Guardian, Plan, play_part};
 pub use handover::{Datagram, Handover};
 pub use hook::{Hook, Hooks};
-pub use log::LogFormat;
+pub use log::{LogFormat, stderr_is_journal};

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::Answer;
 use super::progress::Progress;
-use super::terminal::table;
+use super::terminal::{count, table};
 
 /// Estimate the downtime, false failovers and messages of a timing
 #[derive(Args, Debug)]
@@ -128,10 +128,12 @@ fn as_text(question: &Question, estimates: &[Estimated]) -> String {
         }
     }
     format!(
-        "{members} members, profile {}, round trip {round_trip}, loss {} %, {trials} trials each, seed {seed}\n\
+        "{}, profile {}, round trip {round_trip}, loss {} %, {} each, seed {seed}\n\
          Downtime in milliseconds after a crash and in a transfer:\n\n{}{notes}",
+        count(members, "member"),
         profile.name(),
         loss * 100.0,
+        count(trials, "trial"),
         table("lrrrrrrrrr", &rows),
     )
 }

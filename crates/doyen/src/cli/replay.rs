@@ -10,12 +10,14 @@ use clap::Args;
 use doyen::node::replay::{self as node, Held, Replayed, Trace};
 use doyen::node::trace::{Header, files};
 use doyen_check::counterexample::Counterexample;
+use doyen_check::ending::Ending;
 use doyen_check::replay::{self, Replay as Played};
 use doyen_sim::render::columns::{self, Columns};
 use doyen_sim::render::{RunInfo, TooLarge, mermaid, svg};
 use doyen_sim::trace::Observer;
 use serde_json::{Value, json};
 
+use super::progress::Progress;
 use super::terminal::{count, has_colours, leader_changes};
 use super::{Answer, output, sim};
 
@@ -71,7 +73,9 @@ impl Replay {
             bail!("{name} is not the trace of a node; give one counterexample at a time");
         }
         let file = Counterexample::parse(&name, &text).map_err(|error| anyhow!(error))?;
+        let spinner = Progress::spinner("replaying");
         let played = file.replay().map_err(|error| anyhow!(error))?;
+        drop(spinner);
         let to_stdout = self.write_files(&played)?;
         let (verdict, answer) = match played.broken {
             true => ("violated", Answer::No),
@@ -102,6 +106,7 @@ impl Replay {
             output.write_text(&diagram.map_err(failed)?)?;
         }
         output::finish_all([svg, mermaid])?;
+        output::note_written(files);
         Ok(output::is_stdout(files))
     }
 
@@ -120,14 +125,22 @@ impl Replay {
             writeln!(out, "{}\n", played.case.about)?;
         }
         let options = columns::Options { colour: has_colours(), background: self.background };
-        let mut columns = Columns::new(RunInfo::of(&played.case), options, out);
+        let mut shown = Vec::new();
+        let mut columns = Columns::new(RunInfo::of(&played.case), options, &mut shown);
         for (index, record) in played.records.iter().enumerate() {
             if played.repeats_from() == Some(index) {
                 columns.remark("repeats from here:");
             }
             columns.observe(record);
         }
-        Ok(columns.finish()?)
+        columns.finish()?;
+        // A run that was cut short may have gone round in circles.
+        if played.ending == Ending::Limit
+            && let Some(folded) = sim::fold::fold(&String::from_utf8_lossy(&shown))
+        {
+            shown = folded.into_bytes();
+        }
+        Ok(out.write_all(&shown)?)
     }
 
     fn replay_traces(&self, first: &str) -> Result<Answer> {
@@ -138,7 +151,9 @@ impl Replay {
         {
             bail!("--{flag}: {first} is the trace of a node; this flag is for counterexamples");
         }
+        let spinner = Progress::spinner("replaying");
         let traces = read_traces(&self.files)?;
+        drop(spinner);
         let overlaps =
             node::overlaps(&traces.iter().map(|it| it.trace.clone()).collect::<Vec<_>>());
         let findings: usize = traces.iter().map(|it| it.played.findings.len()).sum();
@@ -291,7 +306,11 @@ impl TraceFile {
             }
             for step in &played.steps[skipped..] {
                 let seconds = step.at.saturating_sub(begun) as f64 / 1e9;
-                writeln!(out, "{seconds:>12.6}  {}  [{}]", step.event, step.rules.join(" "))?;
+                let rules = match step.rules.is_empty() {
+                    true => String::new(),
+                    false => format!("  [{}]", step.rules.join(" ")),
+                };
+                writeln!(out, "{seconds:>12.6}  {}{rules}", step.event)?;
                 for effect in &step.did {
                     writeln!(out, "                {effect}")?;
                 }

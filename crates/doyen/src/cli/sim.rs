@@ -1,6 +1,6 @@
 //! `doyen sim`: one run, shown event by event if it is small, with the files that are asked for.
 
-mod fold;
+pub(super) mod fold;
 mod summary;
 
 use std::io::{self, Write};

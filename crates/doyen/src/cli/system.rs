@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
+use doyen::guardian::stderr_is_journal;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::process::{
     DumpableBehavior, Resource, Rlimit, getrlimit, set_dumpable_behavior, setrlimit,
@@ -114,15 +115,6 @@ pub(crate) fn scarce_files(count: usize) -> Option<String> {
 /// it executes is not concerned.
 pub(crate) fn protect_memory() -> Result<()> {
     set_dumpable_behavior(DumpableBehavior::NotDumpable).context("cannot forbid core dumps")
-}
-
-/// Whether what is written to the standard error goes to the journal of systemd, which reads a priority at the beginning
-/// of each line: `<4>` for a warning.
-pub(crate) fn stderr_is_journal() -> bool {
-    let Some(stream) = std::env::var_os("JOURNAL_STREAM") else { return false };
-    // Set for all processes of a service, whatever they have made of their standard error.
-    rustix::fs::fstat(io::stderr())
-        .is_ok_and(|stat| stream.to_str() == Some(&format!("{}:{}", stat.st_dev, stat.st_ino)))
 }
 
 /// Says something beside the data, on stderr. `eprintln!` would panic if that is closed.

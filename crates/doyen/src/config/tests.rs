@@ -296,7 +296,7 @@ fn a_syntax_error_hides_only_the_rest_of_its_file() {
 fn an_unsafe_timing_names_keys_values_lines_and_what_would_do() {
     let problems = Scene::new(&with("timing.heartbeat = \"90ms\"")).problems();
     let expected = "doyen.toml:1: timing.heartbeat: 3 × heartbeat + 2 × transmission + processing ≤ lease does not hold: \
-         295ms is longer than 228.090909ms, where lease = vote_lease × (1 − drift) / (1 + drift) − 1ms, heartbeat = 90ms \
+         295ms is longer than 228.09ms, where lease = vote_lease × (1 − drift) / (1 + drift) − 1ms, heartbeat = 90ms \
          (doyen.toml:1), vote_lease = 280ms (profile lan), drift = 0.1 (profile lan), transmission = 10ms (profile lan), \
          processing = 5ms (profile lan); set heartbeat to at most 67ms, or vote_lease to at least 362ms \
          [0 < h ≤ (Λ_L − (2D + p)) / 3]";

@@ -197,22 +197,26 @@ fn haproxy_sends_to_the_leader_and_closes_connections_to_an_old_one() {
     balanced.reaches(successor);
 }
 
-/// The shortest form, which many examples have: `HAProxy` sends `OPTIONS` in the older version of HTTP, without a host.
+/// The short forms, which many examples have. Without a method `HAProxy` sends `OPTIONS`; all are in the older version of
+/// HTTP, without a host.
 #[test]
-fn haproxy_may_check_without_a_method() {
+fn haproxy_may_check_with_and_without_a_method() {
     if !is_installed("haproxy") {
         return;
     }
-    let (trial, leader) = start("httpchk");
+    let (mut trial, mut leader) = start("httpchk");
     let services: Vec<SocketAddr> = (1..=3).map(|member| serve(format!("n{member}"))).collect();
     let send =
         "http-check send meth GET uri /leader ver HTTP/1.1 hdr Host localhost hdr Connection close";
-    let text = replace(&shipped("haproxy.cfg"), send, "");
-    let text = replace(&text, "option httpchk\n", "option httpchk /leader\n");
-    let balanced = start_haproxy_with(trial, &services, &text);
-    balanced.reaches(leader);
-    let successor = balanced.transfer(leader);
-    balanced.reaches(successor);
+    let shipped = replace(&shipped("haproxy.cfg"), send, "");
+    for form in ["/leader", "GET /leader", "HEAD /leader", "OPTIONS /leader"] {
+        let text = replace(&shipped, "option httpchk\n", &format!("option httpchk {form}\n"));
+        let balanced = start_haproxy_with(trial, &services, &text);
+        balanced.reaches(leader);
+        leader = balanced.transfer(leader);
+        balanced.reaches(leader);
+        trial = balanced.trial;
+    }
 }
 
 /// A register that every member writes for whoever asks it through the balancer, with the fencing token of its permit. The

@@ -3,9 +3,11 @@
 //! A node whose disk is to be full or read-only sees its state folder through a mount of its own, in a mount namespace
 //! that ends with it. That needs root; a test that has to skip says so.
 
+use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use crate::support::rounds::{Tally, rounds};
 use crate::support::{Plan, Trial, complaint, new_folder, program, skip};
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 
@@ -30,7 +32,7 @@ fn mounted(script: &str, folder: &Path) -> Option<Vec<String>> {
     let mut trial = words[..words.len() - 1].to_vec();
     trial.extend([scratch.to_str().expect("a plain path").to_owned(), "true".to_owned()]);
     let tried = run(&trial);
-    let _ = std::fs::remove_dir_all(scratch);
+    let _ = fs::remove_dir_all(scratch);
     if !tried.status.success() {
         skip(&format!("a folder cannot be mounted here, root is needed: {}", complaint(&tried)));
         return None;
@@ -90,7 +92,7 @@ fn nothing_is_founded_on_a_full_disk() {
     let complaint = complaint(&output);
     assert!(complaint.contains("No space left on device"), "{complaint}");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "2\nfill\n");
-    let _ = std::fs::remove_dir_all(folder);
+    let _ = fs::remove_dir_all(folder);
 }
 
 #[test]
@@ -130,4 +132,80 @@ fn a_write_that_fails_ends_the_node_and_the_others_go_on() {
     let log = trial.log(3);
     assert!(log.contains("File too large") && log.contains("must not forget"), "{log}");
     trial.follow(2, &[1, 2]);
+}
+
+/// What may have become of a state file of two slots, each at the beginning of a block of 4 KiB.
+fn damages(state: &[u8]) -> Vec<(String, Vec<u8>)> {
+    let zeroed = |range: std::ops::Range<usize>| {
+        let mut bytes = state.to_vec();
+        let end = range.end.min(bytes.len());
+        bytes[range.start..end].fill(0);
+        bytes
+    };
+    let mut damages: Vec<(String, Vec<u8>)> = vec![
+        ("the first slot is gone".to_owned(), zeroed(0..4096)),
+        ("the second slot is gone".to_owned(), zeroed(4096..8192)),
+        ("all of it is zero".to_owned(), vec![0; state.len()]),
+    ];
+    for length in [0, 1, 2047, 4096, 4097] {
+        damages.push((format!("cut to {length} bytes"), state[..length.min(state.len())].to_vec()));
+    }
+    // Two bits, so that one is in each slot, somewhere else in each round.
+    for round in 0..rounds() {
+        let mut bytes = state.to_vec();
+        for slot in [0, 4096] {
+            let place = slot + round * 41 % 2048;
+            if let Some(byte) = bytes.get_mut(place) {
+                *byte ^= 1 << (round % 8);
+            }
+        }
+        damages.push((format!("round {round}: a bit in each slot"), bytes));
+    }
+    damages
+}
+
+/// A process that has ended and was not waited for.
+fn has_ended(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(')').is_none_or(|(_, rest)| rest.trim_start().starts_with('Z'))
+}
+
+/// It goes on if what is left is its last state. If not, it says so, or the others do, and nothing else happens to them.
+#[test]
+fn no_damage_to_a_state_passes_for_a_state() {
+    let mut trial = Trial::start(&Plan::default());
+    trial.follow(3, &[1, 2, 3]);
+    let term = trial.status(3).expect("it answers").term;
+    let file = trial.folder_of(1).join("state/state");
+    let number = damages(&fs::read(&file).unwrap()).len();
+    let mut tally = Tally::new("a damaged state, then a rejoin if it is lost");
+    let mut kept = 0;
+    for case in 0..number {
+        trial.stop(1);
+        let (what, damaged) = damages(&fs::read(&file).unwrap()).swap_remove(case);
+        fs::write(&file, damaged).unwrap();
+        let _ = fs::remove_file(trial.folder_of(1).join("log"));
+        tally.round(|| {
+            trial.run(1);
+            let runs = trial.wait("it runs or says why it does not", || {
+                let has_ended = has_ended(trial.pid(1));
+                let leader = |member| trial.status(member).and_then(|it| it.leader);
+                let follows = leader(1).is_some() && leader(1) == leader(3);
+                (has_ended || follows).then_some(!has_ended)
+            });
+            if runs {
+                kept += 1;
+                return;
+            }
+            let code = trial.wait_for_end(1);
+            let log = trial.log(1);
+            assert!(matches!(code, Some(1 | 2)), "{what}: {code:?}: {log}");
+            assert!(log.contains("doyen rejoin`"), "{what}: it says what to do: {log}");
+            trial.rejoin(1);
+        });
+        trial.follow(3, &[1, 2, 3]);
+        assert_eq!(trial.status(3).expect("it answers").term, term, "{what}");
+    }
+    println!("{kept} of {number} kept");
+    assert!((1..number).contains(&kept), "one slot is the last state: {kept} of {number}");
 }

@@ -138,6 +138,7 @@ fn a_trace_in_several_files_is_replayed_as_a_whole() {
     let heads = files.len() - 1;
     let events = files.iter().map(lines).sum::<usize>() - heads;
     assert!(said.contains(&format!("n1, start 1, {events} events\n")), "{events} in {said}");
+    assert!(!said.contains("NodeId(") && !said.contains("Inner("), "in words: {said}");
     // Whichever of them is given, and if all are.
     assert_eq!(replay(&[&files[2]]).1, said);
     assert_eq!(replay(&files.iter().map(PathBuf::as_path).collect::<Vec<_>>()).1, said);

@@ -44,7 +44,8 @@ impl Report<'_> {
         let Self { case, rules, found, .. } = self;
         let Progress { states, generated, depth, memory, elapsed, stranded, .. } = found.progress;
         let mut text = String::new();
-        writeln!(text, "{}, {}, {} members", case.algorithm, case.mode(), case.members().len())?;
+        let members = count(case.members().len() as u64, "member");
+        writeln!(text, "{}, {}, {members}", case.algorithm, case.mode())?;
         if let Some(scope) = rules.scope {
             writeln!(text, "  part          {scope}")?;
         }

@@ -16,6 +16,7 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, Result, bail};
+use doyen::guardian::stderr_is_journal;
 use serde_json::json;
 use tracing::field::Field;
 use tracing::{Event, Level, Subscriber};
@@ -25,7 +26,6 @@ use tracing_subscriber::fmt::format::{FormatEvent, FormatFields, Writer, debug_f
 use tracing_subscriber::registry::LookupSpan;
 
 use super::LogFormat;
-use crate::cli::system;
 use crate::cli::terminal::count;
 
 /// In lines.
@@ -52,7 +52,7 @@ impl Log {
     pub(super) fn start(format: LogFormat) -> Result<Self> {
         let filter =
             filter(std::env::var_os(FILTER).map(|text| text.to_string_lossy().into_owned()))?;
-        let in_journal = system::stderr_is_journal();
+        let in_journal = stderr_is_journal();
         let (lines, waiting) = sync_channel(QUEUE);
         let lost = Arc::new(AtomicU64::new(0));
         let queue = Queue { lines: lines.clone(), lost: Arc::clone(&lost) };

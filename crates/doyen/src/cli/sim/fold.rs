@@ -7,7 +7,7 @@ const ROUNDS: usize = 3;
 const TIME_WIDTH: usize = 12;
 
 /// Folds the columns of a run that was cut short; none if they do not repeat.
-pub(super) fn fold(columns: &str) -> Option<String> {
+pub(in crate::cli) fn fold(columns: &str) -> Option<String> {
     let mut lines = columns.lines();
     let head = lines.next()?;
     let mut lines: Vec<&str> = lines.filter(|line| *line != head).collect();
@@ -22,9 +22,11 @@ pub(super) fn fold(columns: &str) -> Option<String> {
     })?;
     let shown = lines[..start + period].join("\n");
     let space = " ".repeat(TIME_WIDTH);
-    Some(format!(
-        "{head}\n{shown}\n{space}… and so on: the last {period} lines repeat until the run is stopped\n"
-    ))
+    let repeats = match period {
+        1 => "the last line repeats".to_owned(),
+        period => format!("the last {period} lines repeat"),
+    };
+    Some(format!("{head}\n{shown}\n{space}… and so on: {repeats} until the run is stopped\n"))
 }
 
 fn has_time(line: &str) -> bool {
