@@ -149,7 +149,8 @@ fn role(monitor: &Monitor, place: usize, status: Option<&Status>) -> String {
 /// What an operator should know. `seen`: what the leader knows about this member.
 fn warnings(status: Option<&Status>, seen: Option<&MemberStatus>) -> Vec<String> {
     let own = status.iter().flat_map(|status| {
-        [status.drain().map(|drain| format!("{} {drain}", status.name)), status.rejoin()]
+        let drain = status.drain().map(|drain| format!("{} {drain}", status.name));
+        [drain, status.rejoin(), status.paused()]
     });
     let penalty = seen.and_then(|seen| Some(format!("{} {}", seen.name, seen.penalty()?)));
     let mismatch = seen.filter(|seen| seen.config_mismatch);

@@ -10,8 +10,8 @@ use std::process::{Command, Stdio};
 
 use super::program;
 
-/// The revision that members are upgraded from: the last one that writes version 2 of datagrams.
-pub const REVISION: &str = "faf814307937c7a40f1f8706a8b688cd59d6d798";
+/// The revision that members are upgraded from: one that writes version 3 of datagrams and version 2 of the state file.
+pub const REVISION: &str = "786fcc62e1ba5adea85196600725b43aa1c1ab1f";
 
 /// The program of [`REVISION`]; why there is none, if the history is not here.
 pub fn earlier_program() -> Result<PathBuf, String> {
