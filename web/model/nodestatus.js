@@ -11,9 +11,10 @@ import { list, micros, time } from "./words.js";
  * @property {string} role @property {number | null} leader @property {{ member: number, term: number, last_heard_ms: number } | null} [last_leader] @property {number} term
  * @property {null | { until: number, remaining_ms: number }} lease @property {string | null} why @property {boolean} rejoining
  * @property {boolean} drained @property {number | null} drained_remaining_ms @property {number | null} next
+ * @property {{ number: number, by: number, remaining_ms: number } | null} [pause]
  * @property {{ id: number, name: string, address: string, priority: number, witness: boolean, reachable: boolean, config_mismatch: boolean, rejected?: string | null,
  *   last_seen_ms: number | null, rtt_us: number | null, unreachable: number[] | null, eligible: boolean, recent_failures: number,
- *   penalty_remaining_ms: number | null }[]} members
+ *   penalty_remaining_ms: number | null, failed_ms_ago: number | null }[]} members
  *
  * @typedef {object} Entry see `/v1/history`
  * @property {number} number @property {number} at_unix_ms @property {Record<string, any>} change @property {string} text @property {number | null} downtime_us
@@ -21,7 +22,7 @@ import { list, micros, time } from "./words.js";
 
 const KINDS = /** @type {Record<string, string>} */ ({
   "became-leader": "leader", follows: "leader", "stepped-down": "leader", "lease-resumed": "leader", "regained-contact": "leader",
-  "lost-contact": "suspect", "lease-lapsed": "suspect", "election-started": "vote",
+  "lost-contact": "suspect", "leader-left": "suspect", "lease-lapsed": "suspect", "election-started": "vote",
 });
 
 /** Why datagrams of a member arrive and are rejected. */
@@ -58,6 +59,7 @@ function memberOf(status, member, names, now, length) {
     own && status.drained && `is drained${status.drained_remaining_ms ? ` for another ${time(status.drained_remaining_ms * 1e6)}` : ""}`,
     member.rejected && REJECTED[member.rejected],
     member.config_mismatch && "is ignored: its configuration differs from this node's",
+    own && status.pause && `elections are paused for another ${time(status.pause.remaining_ms * 1e6)}`,
   ];
   return {
     name: member.name, id: member.id, priority: member.priority, pid: null, address: member.address, http: "",

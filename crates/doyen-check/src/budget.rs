@@ -22,7 +22,7 @@ pub struct Budget {
     pub campaigns: u8,
     /// Commands to a leader to transfer or to resign.
     pub transfers: u8,
-    /// Other commands: `drain`, `undrain`, `prefer`.
+    /// Other commands: `drain`, `undrain`, `prefer`, `pause`, `resume`.
     pub commands: u8,
     /// Members that restart without their disk.
     pub rejoins: u8,

@@ -133,6 +133,7 @@ impl Scope {
             | Rule::VoteLeaseNeverShrinks
             | Rule::LongestFallsLate
             | Rule::RejoinWaitsTheLongest => Part::Leases,
+            Rule::PauseHolds => Part::Whole,
             _ => return None,
         };
         let mixed = matches!(
@@ -194,6 +195,7 @@ impl Scope {
             transfers: u8::from(self.without.is_some_and(is_of_transfers)) * 2,
             rejoins: u8::from(self.without.is_some_and(is_of_rejoining)),
             releases: u8::from(self.without.is_some_and(is_of_releases)),
+            commands: u8::from(self.without == Some(Rule::PauseHolds)),
             ..Budget::default()
         }
     }

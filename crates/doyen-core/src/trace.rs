@@ -191,7 +191,9 @@ impl EventKind {
                 "halts: its disk is lost, and no other member knows which terms there have been"
                     .to_owned()
             }
-            Notice::Paused { by, left } => format!("elections are paused for {left} (command at {by})"),
+            Notice::Paused { by, left } => {
+                format!("elections are paused for {left} (command at {by})")
+            }
             Notice::Resumed { by: Some(by) } => format!("elections are resumed (command at {by})"),
             Notice::Resumed { by: None } => "elections are resumed: the pause is over".to_owned(),
             Notice::OutOfTerms => "cannot campaign: there is no higher term".to_owned(),

@@ -103,7 +103,10 @@ fn decode(algorithm: Algorithm, bytes: &[u8]) {
     let earlier = algorithm.read_earlier_packet(&mut postcard::Deserializer::from_bytes(bytes));
     if let Ok(packet) = earlier {
         let again = postcard::to_allocvec(&packet.map(EarlierMessage));
-        assert!(again.expect("what was decoded can be encoded").len() <= bytes.len(), "it has grown");
+        assert!(
+            again.expect("what was decoded can be encoded").len() <= bytes.len(),
+            "it has grown"
+        );
     }
 }
 

@@ -108,7 +108,7 @@ const TABLE: &[(&str, Way)] = &[
     ("release-is-for-its-term", Way::Explored),
     ("lease-binds-its-holder", Way::Explored),
     ("retired-first", Way::Explored),
-    ("pause-holds", Way::Random(Property::PausesKept)),
+    ("pause-holds", Way::Explored),
     ("later-pause-wins", Way::Scenario("a_pause_that_was_ended_does_not_return")),
     ("job-ends-before-release", Way::Explored),
     ("permit-ends-before-release", Way::Explored),
@@ -293,6 +293,7 @@ fn random_runs_miss_most_rules() {
         (Rule::JobEndsBeforeRelease, Property::OneLeader),
         (Rule::PermitEndsBeforeRelease, Property::OneLeader),
         (Rule::WitnessNeverLeads, Property::LeasesRise),
+        (Rule::PauseHolds, Property::PausesKept),
     ] {
         let found = (1..=MOST_RUNS).find(|&run| breaks(&case(run), Some(rule), property));
         let found = found.unwrap_or_else(|| panic!("{rule:?}: {property} holds without it"));
@@ -609,9 +610,9 @@ fn a_lapse_without_asking_on_costs_an_election() {
         ]
     "#;
     let [kept, missed] = compare(text, Rule::LapsedLeaderRetries);
-    let changes = [&kept, &missed].map(|outcome| outcome.leader_changes);
-    assert_eq!(changes[0], 0, "a gap is no change");
-    assert!(changes[1] > 0, "an election is needed without it");
+    let requests = [&kept, &missed].map(|outcome| sent(outcome, "REQUEST"));
+    assert_eq!(requests[0], 0, "a gap is no election");
+    assert!(requests[1] > 0, "an election is needed without it");
     assert!(kept.downtime < missed.downtime, "{} {}", kept.downtime, missed.downtime);
 }
 
@@ -677,6 +678,27 @@ fn a_member_that_wins_and_cannot_lead_wins_more_and_more_rarely() {
     assert!(hand_overs[0] * 5 < hand_overs[1], "{hand_overs:?}");
 }
 
+/// What 1 says while elections are paused arrives when they have long been resumed.
+#[test]
+fn a_pause_that_was_ended_does_not_return() {
+    let text = r#"
+        algorithm = "quorum"
+        members = 3
+        leader = 3
+        until = "900ms"
+        quorum = { preemption = "never" }
+        fault = [
+            { at = "10ms", command = "pause", member = 1, for = "5s" },
+            { at = "12ms", link = { from = 1, delay = "60ms" } },
+            { at = "30ms", heal = true },
+            { at = "30ms", command = "resume", member = 2 },
+            { at = "50ms", crash = 3 },
+        ]
+    "#;
+    let [kept, missed] = compare(text, Rule::LaterPauseWins);
+    assert!(kept.downtime * 2 < missed.downtime, "{} {}", kept.downtime, missed.downtime);
+}
+
 /// 1 does not hear its leader; 2 does.
 #[test]
 fn a_refused_member_asks_more_rarely() {
@@ -713,7 +735,23 @@ fn a_member_that_forgot_its_sessions_meets_an_old_process() {
     let file = "the-old-machine-wakes-beside-its-replacement.toml";
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/quorum");
     let text = fs::read_to_string(folder.join(file)).unwrap();
-    shows(file, &text, Rule::SessionIsStored, Property::OneLeaderPerTerm);
+    // Two leaders of one term need both sides to open it at about the same time: when depends on every wait.
+    let variants = (0..20).flat_map(|hung| (1..8).map(move |crash| (20_100 + hung * 100, crash)));
+    let cases = variants.map(|(hung, crash)| {
+        let text = text
+            .replace("for = \"22s\"", &format!("for = \"{hung}ms\""))
+            .replace("28.2s", &format!("28.{crash}s"))
+            .replace("28.4s", &format!("28.{}s", crash + 1));
+        Scenario::from_toml(file, &text).unwrap()
+    });
+    let cases: Vec<Case> = cases.collect();
+    let broken = |case: &&Case| {
+        let is_broken = |&property: &Property| breaks(case, Some(Rule::SessionIsStored), property);
+        Property::QUORUM.iter().any(is_broken)
+    };
+    let found = cases.iter().find(broken).expect("SessionIsStored is missed in a variant");
+    let kept = Property::QUORUM.into_iter().find(|&property| breaks(found, None, property));
+    assert_eq!(kept, None, "{file}, with all rules");
 }
 
 /// 3 restarts and asks by name who 2 is; the old 2 is there, which has heard nobody since it was replaced.

@@ -36,7 +36,7 @@
 //! | Q12 | outranks its leader for a while | asks all members, then asks the leader for a transfer (PREEMPT) |
 //! | Q13 | the leader is to go | stops its work, gives up the lease, then sends TIMEOUT-NOW and RELEASE |
 //! | Q14 | TIMEOUT-NOW, RELEASE | campaigns at once; or is released from its vote lease |
-//! | Q15 | follows another leader although it was the successor | penalizes itself (`rank.rs`) |
+//! | Q15 | follows another leader although it was the successor, or lost its lease | penalizes itself (`penalty.rs`) |
 //! | Q16 | its process died as leader | its host sends TIMEOUT-NOW and RELEASE, once nothing relies on the lease any more (`handover.rs`) |
 //! | Q17 | the operator pauses elections | stores that, tells all, and campaigns only as a successor until it is over (`pause.rs`) |
 //!

@@ -15,6 +15,7 @@ use std::hash::Hash;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::Algorithm;
+use crate::algorithm::quorum::message::earlier;
 use crate::algorithm::{
     bully, chang_roberts, modified_bully, quorum, ring_active_list, ring_all_ids, ring_list,
     ring_resilient,
@@ -27,7 +28,6 @@ use crate::protocol::{
     AlgorithmMessage, Bonds, Boot, Commitments, Durable, Effect, Effects, Event, Kind, Message,
     Protocol, View,
 };
-use crate::algorithm::quorum::message::earlier;
 use crate::session::{Kept, Letter};
 
 /// Evaluates an expression for the algorithm at hand. There are two forms:

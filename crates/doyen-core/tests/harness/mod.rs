@@ -14,6 +14,7 @@ use doyen_core::config::Config;
 use doyen_core::members::Term;
 use doyen_core::protocol::Protocol;
 use doyen_core::registry::Algorithm;
+use doyen_core::time::Span;
 
 /// An algorithm whose members a script can host.
 pub(crate) trait Playable: Protocol<Config = Config, Durable: Storable> {}

@@ -215,6 +215,7 @@ fn expiry(timer: &str) -> String {
         "Takeover" => "has outranked the leader long enough",
         "Tenure" => "has led long enough to clear its penalties",
         "Penalty" => "a penalty has decayed",
+        "Pause" => "a step of the pause is over",
         other => return format!("timer {other} fires"),
     };
     meaning.to_owned()

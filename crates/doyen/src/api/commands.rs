@@ -276,9 +276,8 @@ async fn resume(call: Call<Nothing>) -> Result<Accepted, Problem> {
 fn unaware(status: &Status) -> Option<String> {
     let unreachable = status.members.iter().filter(|member| !member.reachable);
     let names: Vec<&str> = unreachable.map(|member| &*member.name).collect();
-    (!names.is_empty()).then(|| {
-        format!("{} cannot be reached now, and will be told later", names.join(", "))
-    })
+    (!names.is_empty())
+        .then(|| format!("{} cannot be reached now, and will be told later", names.join(", ")))
 }
 
 /// Why a preference for `id` has no effect yet, if an eligible member has a smaller penalty.

@@ -176,7 +176,7 @@ struct Faults {
     #[arg(long, value_name = "COUNT", value_parser = fault_count)]
     transfers: Option<u8>,
 
-    /// Other admin commands to a quorum: drain, undrain, prefer
+    /// Other admin commands to a quorum: drain, undrain, prefer, pause, resume
     #[arg(long, value_name = "COUNT", value_parser = fault_count)]
     commands: Option<u8>,
 

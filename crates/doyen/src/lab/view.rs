@@ -166,7 +166,8 @@ fn penalty(monitor: &Monitor, leader: &Status, seen: &MemberStatus) -> Option<Pe
 /// What an operator should know. `seen`: what the leader knows about this member.
 fn warnings(status: Option<&Status>, seen: Option<&MemberStatus>) -> Vec<String> {
     let own = status.iter().flat_map(|status| {
-        [status.drain().map(|drain| format!("{} {drain}", status.name)), status.rejoin()]
+        let drain = status.drain().map(|drain| format!("{} {drain}", status.name));
+        [drain, status.rejoin(), status.paused()]
     });
     let mismatch = seen.filter(|seen| seen.config_mismatch);
     let mismatch = mismatch.map(|seen| format!("{}: its configuration differs", seen.name));

@@ -113,7 +113,8 @@ fn inspect_quorum(quorum: &Quorum, config: &Config, host: &HostView<'_>) -> Diag
         never_leads: quorum.never_leads(),
         drain_remaining: remaining(AnyTimer::Quorum(Timer::Drain)).filter(|_| quorum.is_drained()),
         pause,
-        pause_remaining: pause.and(remaining(AnyTimer::Quorum(Timer::Pause)))
+        pause_remaining: pause
+            .and(remaining(AnyTimer::Quorum(Timer::Pause)))
             .map(|step| step + later),
         preference: quorum.preference().map(|preference| (preference.member, preference.left)),
         members: config.members.iter().map(info).collect(),

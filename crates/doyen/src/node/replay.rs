@@ -528,7 +528,12 @@ mod tests {
     }
 
     fn vote(replayer: &mut Replayer, term: u64) {
-        let message = AnyMessage::Quorum(Message { config: 0, term: Term(term), pause: None, body: Body::Vote });
+        let message = AnyMessage::Quorum(Message {
+            config: 0,
+            term: Term(term),
+            pause: None,
+            body: Body::Vote,
+        });
         let life = Incarnation(1);
         let packet = Packet { from: life, to: life, body: Carried::Plain(message) };
         let (session, content) = (SessionId::from_random(1), Content::Inner(packet));

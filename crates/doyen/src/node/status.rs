@@ -449,7 +449,9 @@ impl Status {
     pub fn paused(&self) -> Option<String> {
         let Paused { by, remaining_ms, .. } = self.pause?;
         let effect = match self.leader {
-            Some(leader) => format!("if {} is lost, there is no leader until", self.name_of(leader)),
+            Some(leader) => {
+                format!("if {} is lost, there is no leader until", self.name_of(leader))
+            }
             None => "there is no leader until".to_owned(),
         };
         Some(format!(
@@ -516,16 +518,17 @@ impl MemberStatus {
         let times = match self.recent_failures {
             0 => return None,
             1 => String::new(),
-            failures => format!(" {failures} times, last"),
+            failures if self.failed_ms_ago.is_some() => format!(" {failures} times, last"),
+            failures => format!(" {failures} times"),
         };
-        Some(match (self.failed_ms_ago, self.penalty_remaining_ms) {
-            (Some(ago), Some(left)) => format!(
-                "failed as leader{times} {} ago; ranked last for another {}",
-                rounded_up(ago),
-                rounded_up(left)
-            ),
-            _ => "seems to have failed as leader; ranked last until another member leads".to_owned(),
-        })
+        // A node of an earlier release does not say when it failed; nor does anyone before a new leader has counted it.
+        let ago = self.failed_ms_ago.map(|ago| format!("{} ago", rounded_up(ago)));
+        let lasting = match self.penalty_remaining_ms {
+            Some(left) => format!("for another {}", rounded_up(left)),
+            None => "until the penalty decays".to_owned(),
+        };
+        let when = ago.as_deref().unwrap_or("recently");
+        Some(format!("failed as leader{times} {when}; ranked last {lasting}"))
     }
 }
 

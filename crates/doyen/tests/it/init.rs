@@ -75,3 +75,29 @@ fn every_folder_that_got_an_entry_is_synced() {
     assert!(at(&format!("{top}>)")).unwrap() > renamed, "{calls}");
     std::fs::remove_dir_all(&folder).unwrap();
 }
+
+#[test]
+fn the_policy_of_preemption_is_written_and_checked() {
+    let folder =
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("preemption-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let doyen = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_doyen"));
+        command.args(arguments).current_dir(&folder).output().expect("it runs")
+    };
+    let init = |more: &[&str]| doyen(&[&INIT[..], more].concat());
+    let wrong = init(&["--preemption", "soon"]);
+    let error = String::from_utf8_lossy(&wrong.stderr).into_owned();
+    assert_eq!(wrong.status.code(), Some(2), "{error}");
+    assert!(error.contains("use never, delayed or immediate"), "{error}");
+    let bully = init(&["--preemption", "never", "--algorithm", "bully"]);
+    let error = String::from_utf8_lossy(&bully.stderr).into_owned();
+    assert_eq!(bully.status.code(), Some(2), "{error}");
+    assert!(error.contains("bully supports `delayed` only"), "{error}");
+
+    assert!(init(&["--preemption", "never"]).status.success());
+    let printed = doyen(&["node", "--config", "orders/n1/doyen.toml", "--print-config"]);
+    let printed = String::from_utf8_lossy(&printed.stdout).into_owned();
+    assert!(printed.contains("policy = \"never\""), "{printed}");
+    std::fs::remove_dir_all(&folder).unwrap();
+}

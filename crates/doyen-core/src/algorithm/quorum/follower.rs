@@ -106,12 +106,11 @@ impl Quorum {
             None => self.count_penalties(from, heartbeat, followed.filter(|_| is_new), cx),
         }
         let search = std::mem::take(&mut self.search);
-        if search.successor_of.is_some()
-            && cx.config.quorum.keeps(Rule::FailedSuccessorIsPenalized)
+        if search.successor_of.is_some() && cx.config.quorum.keeps(Rule::FailedSuccessorIsPenalized)
         {
             cx.rule("Q15");
             self.penalize(self.id, term, cx);
-        } else if let Some(lost_in) = search.lost_lease.filter(|_| later) {
+        } else if let Some(lost_in) = search.lost_lease {
             cx.rule("Q15");
             self.penalize(self.id, lost_in, cx);
         }

@@ -19,6 +19,10 @@
 //! timer has fired never counts again, the lapsed one included; and programs that act under the lease compare its deadline
 //! with the clock. The third gap within one tenure ends the leadership and counts as a failure.
 //!
+//! A leader that gives up, because no majority renewed its lease or confirmed it, says so to the followers that it still
+//! reaches (RELEASE). It has no lease and gets none in this term, so their vote leases protect nothing any more; and they
+//! know that it has not died.
+//!
 //! A leader that steps down for another reason while its lease runs (it learns of a later term) stops acting, but programs
 //! that read the deadline may not. So its own lease binds it like a vote lease until it has run out, and until then it
 //! acknowledges no other leader.

@@ -101,9 +101,10 @@ impl Quorum {
     pub(super) fn hear_pause(&mut self, heard: Option<Pause>, cx: &mut Cx<'_>) {
         let known = self.latest_pause();
         let Some(heard) = heard.filter(|_| heard != known) else { return };
-        let counts =
-            heard.replaces(known) || !cx.config.quorum.keeps(Rule::LaterPauseWins);
-        if counts && cx.config.members.contains(heard.given.1) {
+        let counts = heard.replaces(known) || !cx.config.quorum.keeps(Rule::LaterPauseWins);
+        // A member that rejoins has nothing yet that it may store; the next messages carry the pause again.
+        let may_store = !self.recovery.is_rejoining();
+        if counts && may_store && cx.config.members.contains(heard.given.1) {
             self.take_over(heard, cx);
         }
     }
@@ -119,10 +120,11 @@ impl Quorum {
     fn take_over(&mut self, pause: Pause, cx: &mut Cx<'_>) {
         let (before, was_paused) = (self.latest_pause(), self.is_paused());
         let is_new = before.is_none_or(|before| before.given != pause.given);
-        self.ballot.stored_mut().pause = Some(pause);
-        if !self.recovery.is_rejoining() {
-            self.store(cx);
+        if is_new || was_paused && pause.is_over() {
+            cx.rule("Q17");
         }
+        self.ballot.stored_mut().pause = Some(pause);
+        self.store(cx);
         self.count_down(cx);
         if !pause.is_over() {
             if is_new {

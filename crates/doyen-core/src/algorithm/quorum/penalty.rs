@@ -161,11 +161,7 @@ impl Quorum {
     }
 
     /// The leader has counted these failures.
-    pub(super) fn take_over_penalties(
-        &mut self,
-        counted: &[(NodeId, Penalty)],
-        cx: &mut Cx<'_>,
-    ) {
+    pub(super) fn take_over_penalties(&mut self, counted: &[(NodeId, Penalty)], cx: &mut Cx<'_>) {
         if cx.config.quorum.penalty_decay == Span::ZERO {
             return;
         }

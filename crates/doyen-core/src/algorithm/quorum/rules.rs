@@ -68,7 +68,7 @@ pub const RULES: &[RuleText] = &[
         "Q7",
         "the lease lapses",
         "No majority acknowledged in time, so {m} must not act. It asks on in the same term \
-         for a short while, then steps down.",
+         for a short while, then steps down and tells its followers.",
     ),
     RuleText::new(
         "Q8",
@@ -114,13 +114,19 @@ pub const RULES: &[RuleText] = &[
     RuleText::new(
         "Q15",
         "counts a failure of its own",
-        "{m} was chosen as successor, and another member leads: {m} counts that as a failure \
-         of its own and ranks lower for a while.",
+        "{m} was chosen as successor or lost its lease, and another member leads: {m} counts \
+         that as a failure of its own and ranks lower for a while.",
     ),
     RuleText::new(
         "Q16",
         "hands over after a crash",
         "The process of the leader {m} has died, and nothing relies on its lease any more: \
          its host sends TIMEOUT-NOW and RELEASE in its name.",
+    ),
+    RuleText::new(
+        "Q17",
+        "elections are paused or resumed",
+        "An operator has paused or resumed elections, or the time of the pause is over. While \
+         they are paused, {m} campaigns only as the successor of a leader that transferred leadership.",
     ),
 ];

@@ -338,14 +338,23 @@ fn losses() -> impl Strategy<Value = Loss> {
 
 fn penalties() -> impl Strategy<Value = Option<Vec<(NodeId, Penalty)>>> {
     let penalty = (any::<u8>(), any::<u8>(), terms(), spans(), spans()).prop_map(
-        |(failures, streak, failed_in, left, ago)| Penalty { failures, streak, failed_in, left, ago },
+        |(failures, streak, failed_in, left, ago)| Penalty {
+            failures,
+            streak,
+            failed_in,
+            left,
+            ago,
+        },
     );
     prop::option::weighted(0.9, vec((ids(), penalty), 0..3))
 }
 
 fn pauses() -> impl Strategy<Value = Option<Pause>> {
     let pause = (0..4u64, ids(), spans());
-    prop::option::weighted(0.3, pause.prop_map(|(number, id, left)| Pause { given: (number, id), left }))
+    prop::option::weighted(
+        0.3,
+        pause.prop_map(|(number, id, left)| Pause { given: (number, id), left }),
+    )
 }
 
 fn unreachable() -> impl Strategy<Value = Unreachable> {

@@ -12,7 +12,7 @@
 //! **A crash** need not cost a lease. While a leader lives, its host keeps ready what the leader would send if it
 //! transferred leadership now. If the process dies and the host lives, the host ends what ran under the lease, waits until
 //! every permit is over, and sends it (Q16, `handover.rs`). All members count the crash as a failure: the successor, because
-//! it is told why it is the successor, and the others, because its heartbeats say so.
+//! it is told why it is the successor, and the others, because its heartbeats carry the penalties (`penalty.rs`).
 //!
 //! A drained leader transfers leadership as soon as a member that is not drained is fit. It leads only while every eligible
 //! member that it reaches is drained too (`candidate.rs`): a cluster whose members are all drained still has a leader.
@@ -136,9 +136,7 @@ impl Quorum {
         for peer in cx.config.members.others(self.id) {
             let body = match successor == Some(peer) {
                 true => Body::TimeoutNow { reason, preference: self.ranking.preference() },
-                false => {
-                    Body::Release { successor: announced, reason: Loss::Transferred(reason) }
-                }
+                false => Body::Release { successor: announced, reason: Loss::Transferred(reason) },
             };
             self.send(peer, body, cx);
         }

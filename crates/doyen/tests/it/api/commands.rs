@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use doyen::api::{Limits, SECRET_FILE, SOCKET_FILE};
 use doyen::node::CommandError;
-use doyen::node::status::Preferred;
+use doyen::node::status::{Paused, Preferred};
 use doyen_core::members::NodeId;
 use doyen_core::protocol::{Refusal, Role};
 use serde_json::Value;
@@ -102,14 +102,18 @@ fn status_marks_who_lost_its_office_and_says_how_long_a_drain_lasts() {
     let fake = Fake::follower();
     fake.publish(|status| {
         (status.drained, status.drained_remaining_ms) = (true, Some(7_199_001));
+        status.pause = Some(Paused { number: 4, by: NodeId(2), remaining_ms: 3_599_001 });
         status.members[1].recent_failures = 2;
+        status.members[1].failed_ms_ago = Some(12_000);
+        status.members[1].penalty_remaining_ms = Some(48_000);
     });
     let came = fake.run(&["status"]);
     for line in [
         "n2 is next\n",
+        "elections are paused for another 1h (command at n2): if n3 is lost, there is no leader until then or until `doyen resume`\n",
         "n1 is drained for another 2h: it leads only if no other member can\n",
         "   2  n2    follower     -      -       20*  12 ms ago      310 us  192.0.2.2:7070\n",
-        "  * n2 failed as leader 2 times recently; ranked behind other members until the penalty decays\n",
+        "  * n2 failed as leader 2 times, last 12s ago; ranked last for another 48s\n",
     ] {
         assert!(came.stdout.contains(line), "{line} in {}", came.stdout);
     }
@@ -344,7 +348,7 @@ fn who_prefers_a_member_that_lost_its_office_is_told_that_this_weighs_more() {
     let came = fake.admin(&["prefer", "n2", "--for", "2h"]);
     let expected = "\
 n1 prefers n2 for 2h (term 7)
-n2 failed as leader recently; ranked behind other members until the penalty decays. A penalty outweighs a preference; \
+n2 failed as leader recently; ranked last until the penalty decays. A penalty outweighs a preference; \
 `doyen transfer n2` makes it leader now
 ";
     assert_eq!((came.code, came.stdout.as_str()), (0, expected));
@@ -474,7 +478,7 @@ fn explain_says_why_somebody_is_not_the_first_in_line() {
     let expected = "\
 succession
   n1 priority 10, leads
-  n3 priority 30, failed as leader recently; ranked behind other members until the penalty decays
+  n3 priority 30, failed as leader recently; ranked last until the penalty decays
   n2 priority 20, has another member list or algorithm: compare the configurations
 
 no failover possible: losing n1 would leave 1 of 3 members, and 2 are needed
@@ -639,8 +643,7 @@ fn watch_says_what_changes_in_words() {
     assert_eq!(watching.news(), "n1 knows no leader (term 7)");
     assert_eq!(watching.news(), "n1 no longer reaches n3");
     assert_eq!(watching.news(), "n2 now has priority 40");
-    let penalty =
-        "n2 failed as leader recently; ranked behind other members until the penalty decays";
+    let penalty = "n2 failed as leader recently; ranked last until the penalty decays";
     assert_eq!(watching.news(), penalty);
     assert_eq!(watching.news(), "n2 no longer reaches n3");
     fake.publish(|status| {

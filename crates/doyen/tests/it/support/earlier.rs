@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 
 use super::program;
 
-/// The revision that members are upgraded from: the last one that writes version 3 of datagrams.
+/// The revision that members are upgraded from: one that writes version 3 of datagrams and version 2 of the state file.
 pub const REVISION: &str = "786fcc62e1ba5adea85196600725b43aa1c1ab1f";
 
 /// The program of [`REVISION`]; why there is none, if the history is not here.

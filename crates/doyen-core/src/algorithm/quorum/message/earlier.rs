@@ -157,10 +157,9 @@ impl From<Body> for quorum::Body {
             Body::Preempt { rank } => Self::Preempt { rank: rank.into() },
             Body::TimeoutNow { reason, preference } => Self::TimeoutNow { reason, preference },
             // It released its followers for no other reason than a transfer, and did not say which.
-            Body::Release { successor } => Self::Release {
-                successor,
-                reason: Loss::Transferred(TransferReason::Resigned),
-            },
+            Body::Release { successor } => {
+                Self::Release { successor, reason: Loss::Transferred(TransferReason::Resigned) }
+            }
             Body::Hello { incarnation, rejoins } => Self::Hello { incarnation, rejoins },
             Body::Welcome { incarnation, seen, longest, failures } => {
                 Self::Welcome { incarnation, seen, longest, failures }
