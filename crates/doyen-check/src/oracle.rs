@@ -493,7 +493,7 @@ mod tests {
     }
 
     fn leading(id: u32, term: u64) -> View {
-        View { leader: Some(NodeId(id)), term: Term(term), role: Role::Leader }
+        View::new(Some(NodeId(id)), Term(term), Role::Leader)
     }
 
     fn facts(oracle: &Oracle) -> Vec<String> {

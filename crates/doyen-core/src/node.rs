@@ -180,6 +180,8 @@ impl<P: Protocol> Protocol for Node<P> {
             Event::Campaign => turn.inbox.push_back(Event::Campaign),
             Event::Command(command) => turn.inbox.push_back(Event::Command(command)),
             Event::Retired => turn.inbox.push_back(Event::Retired),
+            Event::Request => turn.inbox.push_back(Event::Request),
+            Event::Exit => turn.inbox.push_back(Event::Exit),
             Event::Crashed => turn.inbox.push_back(Event::Crashed),
         }
         self.handle_pending(&mut turn);
@@ -214,6 +216,10 @@ impl<P: Protocol> Protocol for Node<P> {
 
     fn lease(&self) -> Option<Self::Timer> {
         self.inner.lease().map(Timer::Inner)
+    }
+
+    fn hold(&self) -> Option<Self::Timer> {
+        self.inner.hold().map(Timer::Inner)
     }
 
     fn bonds(&self) -> Bonds<Self::Timer> {

@@ -50,7 +50,10 @@ impl Algorithm {
         Self::Quorum,
     ];
 
-    /// The sources' algorithms, which have a textbook mode and a hardened one.
+    /// The algorithms that elect a leader.
+    pub const ELECTIONS: [Self; 8] = Self::ALL;
+
+    /// The sources' elections, which have a textbook mode and a hardened one.
     pub const OF_SOURCES: [Self; 7] = [
         Self::Bully,
         Self::ModifiedBully,
@@ -60,6 +63,33 @@ impl Algorithm {
         Self::ChangRoberts,
         Self::RingResilient,
     ];
+
+    /// What it does for its members. Whatever is about leaders or about the critical section only asks this first.
+    pub fn purpose(self) -> Purpose {
+        Purpose::Elects
+    }
+
+    /// Whether it elects a leader.
+    pub fn elects(self) -> bool {
+        self.purpose() == Purpose::Elects
+    }
+
+    /// Reads the name of an algorithm for a node, which runs elections only.
+    pub fn for_node(name: &str) -> Result<Self, String> {
+        let algorithm: Self = name.parse()?;
+        algorithm.suits_node().map(|()| algorithm)
+    }
+
+    /// Why a node refuses to run it, if it does.
+    pub fn suits_node(self) -> Result<(), String> {
+        match self.purpose() {
+            Purpose::Elects => Ok(()),
+            Purpose::Excludes => Err(format!(
+                "{self} elects no leader: it excludes members from a critical section, and one member that \
+                 crashes blocks all others; a node runs elections only. `doyen sim --algorithm {self}` simulates it"
+            )),
+        }
+    }
 
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
@@ -186,6 +216,25 @@ impl Algorithm {
     /// What it guarantees in each of its modes.
     pub fn guarantees(self) -> impl Iterator<Item = &'static Guarantee> {
         GUARANTEES.iter().filter(move |guarantee| guarantee.algorithm == self)
+    }
+}
+
+/// What an algorithm does for its members.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Purpose {
+    /// It elects a leader, which all members follow.
+    Elects,
+    /// It lets at most one member at a time into a critical section.
+    Excludes,
+}
+
+impl Purpose {
+    /// One word that says it, the verb of a sentence about an algorithm.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Elects => "elects",
+            Self::Excludes => "excludes",
+        }
     }
 }
 

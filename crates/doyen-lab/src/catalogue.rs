@@ -17,7 +17,7 @@ pub(crate) fn catalogue() -> Value {
     let property = |property: Property| json!({ "id": property.name(), "text": property.words() });
     json!({
         "doyen": env!("CARGO_PKG_VERSION"),
-        "algorithms": Algorithm::ALL.map(algorithm),
+        "algorithms": Algorithm::ELECTIONS.map(algorithm),
         "gallery": std::iter::once(tour()).chain(gallery::GROUPS.iter().map(group)).collect::<Vec<_>>(),
         "properties": Property::ALL.map(property),
         "glossary": glossary(),

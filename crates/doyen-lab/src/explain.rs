@@ -140,7 +140,7 @@ impl Sentence {
     fn who(&mut self, scenario: &Scenario, case: &Case) {
         let algorithm = case.algorithm;
         self.value("algorithm", "algorithm", &algorithm, words::algorithm_title(algorithm));
-        self.choices(Algorithm::ALL.map(|it| Choice::new(&it, words::algorithm_title(it))));
+        self.choices(Algorithm::ELECTIONS.map(|it| Choice::new(&it, words::algorithm_title(it))));
         let modes = catalogue::modes(algorithm);
         if modes.len() > 1 {
             self.say(", ");

@@ -87,7 +87,7 @@ fn counted(recorder: &Recorder, intervals: &Intervals, end: Time) -> Metrics {
     let mut metrics = Metrics::default();
     for message in &recorder.messages {
         match recorder.class_of(message) {
-            Class::Election => {
+            Class::Algorithm => {
                 metrics.messages += 1;
                 metrics.to_down += u64::from(message.is_missed());
                 match metrics.by_kind.iter_mut().find(|count| count.kind == message.kind) {

@@ -279,7 +279,7 @@ impl Recorder {
 
     /// How many election messages have been sent.
     pub(crate) fn total(&self) -> u64 {
-        self.class_total(Class::Election)
+        self.class_total(Class::Algorithm)
     }
 
     fn class_total(&self, class: Class) -> u64 {
@@ -299,7 +299,7 @@ impl Recorder {
         let start = self.first_election.unwrap_or_default();
         let leader = common_leader(&views);
         let agreed = leader.is_some_and(|(_, alive)| alive);
-        let of_election = |(kind, _): &(&Kind, &u64)| kind.class == Class::Election;
+        let of_election = |(kind, _): &(&Kind, &u64)| kind.class == Class::Algorithm;
         Outcome {
             leader: leader.map(|(leader, _)| leader),
             agreed,

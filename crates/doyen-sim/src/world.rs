@@ -32,7 +32,7 @@ use doyen_core::config::rules::Rules;
 use doyen_core::host::{self, Host};
 use doyen_core::members::{Incarnation, Members, NodeId};
 use doyen_core::protocol::{
-    Boot, Class, Effects, Event, Message, Notice, Origin, Protocol, Role, View, name_of,
+    Boot, Class, Effects, Event, Message, Notice, Origin, Protocol, Role, Section, View, name_of,
 };
 use doyen_core::time::{Delay, Span};
 
@@ -487,7 +487,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         }
         let kind = P::kind_index(self.setup.config, &message);
         let class = message.kind().class;
-        if class == Class::Election {
+        if class == Class::Algorithm {
             member.received += 1;
             member.depth = member.depth.max(depth);
             self.metrics.received(self.now, depth);
@@ -521,7 +521,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
     #[inline]
     fn landed(&mut self, class: Class) {
         match class {
-            Class::Election => self.work -= 1,
+            Class::Algorithm => self.work -= 1,
             Class::Link | Class::Detector => self.background -= 1,
         }
     }
@@ -535,7 +535,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         }
         let class = delivery.message.kind().class;
         self.landed(class);
-        if status == Status::Forwarding && class == Class::Election {
+        if status == Status::Forwarding && class == Class::Algorithm {
             self.forward(delivery);
         } else {
             self.miss(&delivery);
@@ -547,7 +547,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         let index = P::kind_index(self.setup.config, message);
         self.metrics.witness(self.now, from.0, to, Sight::Missed(index));
         let kind = message.kind();
-        if kind.class == Class::Election {
+        if kind.class == Class::Algorithm {
             self.metrics.to_dead += 1;
         }
         if self.observer.is_some() {
@@ -611,7 +611,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         let sender = member.id;
         let mut depth = member.depth;
         let class = message.kind().class;
-        if class == Class::Election {
+        if class == Class::Algorithm {
             member.sent += 1;
             depth += 1;
         }
@@ -654,7 +654,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             self.judge_sending(from, &delivery);
         }
         match fate {
-            Fate::Lost => self.metrics.lost += u64::from(class == Class::Election),
+            Fate::Lost => self.metrics.lost += u64::from(class == Class::Algorithm),
             Fate::Arrives { at, again } => {
                 if let Some(again) = again {
                     self.launch(again, kind, class, delivery.clone());
@@ -668,7 +668,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
     #[inline(always)]
     fn launch(&mut self, at: Time, kind: usize, class: Class, delivery: Delivery<P::Message>) {
         match class {
-            Class::Election => self.work += 1,
+            Class::Algorithm => self.work += 1,
             Class::Link | Class::Detector => self.background += 1,
         }
         self.queue.push(at.0, self.setup.ranks[kind], Item::Deliver(delivery));
@@ -688,14 +688,12 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         if view.leader.is_some() && view.role != Role::Candidate {
             self.metrics.settled(self.now);
         }
-        self.metrics.fold(self.now, 0, position, Sight::View(digest_of(view)));
+        self.metrics.fold(self.now, 0, position, Sight::View(digest_of_view(view)));
         if let Some(monitor) = &mut self.monitor {
             monitor.view_changed(self.now, position, view);
         }
         if self.observer.is_some() {
-            let View { leader, term, role } = view;
-            let member = self.id(position);
-            self.record_of(position, EventKind::View { member, leader, term, role });
+            self.record_of(position, EventKind::of_view(self.id(position), view));
         }
     }
 }
@@ -761,6 +759,16 @@ fn digest_of(thing: impl Hash) -> u64 {
     let mut hasher = FastHasher::default();
     thing.hash(&mut hasher);
     hasher.finish()
+}
+
+/// A view as one word. Elections, which have no section, keep the fingerprints that they had before there was one.
+#[inline]
+fn digest_of_view(view: View) -> u64 {
+    let View { leader, term, role, section } = view;
+    match section {
+        Section::Outside => digest_of((leader, term, role)),
+        Section::Waiting | Section::Inside(_) => digest_of(view),
+    }
 }
 
 /// Member `id` as all start together, and what it wants done, if anything.

@@ -256,9 +256,11 @@ impl World {
     fn command(&mut self, member: usize, what: u8, how: u8) {
         let to = NodeId(u32::from(how % 5));
         let lasting = Span::from_millis(u64::from(how) << 8);
-        let command = match what % 8 {
+        let command = match what % 10 {
             0 => return self.handle(member, Event::Campaign),
             1 => return self.handle(member, Event::Retired),
+            8 => return self.handle(member, Event::Request),
+            9 => return self.handle(member, Event::Exit),
             2 => AdminCommand::Resign,
             3 => AdminCommand::Transfer { to },
             4 => AdminCommand::Drain { lasting: (how > 100).then_some(lasting), never: how > 200 },

@@ -49,11 +49,11 @@ pub(super) fn scenario(campaign: &Campaign, number: u64) -> Result<Scenario, Sce
     Ok(scenario)
 }
 
-/// All algorithms take turns, or all that have the mode which is asked for: not all have a textbook to follow.
+/// All elections take turns, or all that have the mode which is asked for: not all have a textbook to follow.
 fn whose_turn(mode: Option<Mode>, number: u64) -> Algorithm {
     let turn = |count: usize| (number.wrapping_sub(1) % count as u64) as usize;
     match mode {
-        None | Some(Mode::Hardened) => Algorithm::ALL[turn(Algorithm::ALL.len())],
+        None | Some(Mode::Hardened) => Algorithm::ELECTIONS[turn(Algorithm::ELECTIONS.len())],
         Some(_) => Algorithm::OF_SOURCES[turn(Algorithm::OF_SOURCES.len())],
     }
 }

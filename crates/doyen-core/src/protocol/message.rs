@@ -119,9 +119,9 @@ pub struct Kind {
 }
 
 impl Kind {
-    /// A message of the election itself.
-    pub const fn election(name: &'static str, family: Family, meaning: &'static str) -> Self {
-        Self { name, class: Class::Election, family, meaning }
+    /// A message of the algorithm itself.
+    pub const fn own(name: &'static str, family: Family, meaning: &'static str) -> Self {
+        Self { name, class: Class::Algorithm, family, meaning }
     }
 
     /// An acknowledgement or retransmission.
@@ -171,12 +171,13 @@ impl Family {
     }
 }
 
-/// The class in which a message is counted. The literature counts [`Class::Election`] alone.
+/// The class in which a message is counted. The literature counts [`Class::Algorithm`] alone.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Class {
-    /// The algorithm's own messages.
-    Election,
+    /// The algorithm's own messages. Traces call them as they did when elections were all there was.
+    #[serde(rename = "election")]
+    Algorithm,
     /// Acknowledgements and retransmissions.
     Link,
     /// Heartbeats.

@@ -220,6 +220,13 @@ impl Protocol for AnyProtocol {
         dispatch!(in AnyProtocol: self, state => of(state))
     }
 
+    fn hold(&self) -> Option<AnyTimer> {
+        fn of<P: Registered>(state: &P) -> Option<AnyTimer> {
+            state.hold().map(P::wrap)
+        }
+        dispatch!(in AnyProtocol: self, state => of(state))
+    }
+
     fn is_lease(timer: AnyTimer) -> bool {
         dispatch!(timer.algorithm(), P => P::take(timer).is_some_and(P::is_lease))
     }
@@ -268,6 +275,8 @@ fn handle<P: Registered>(
         Event::Campaign => Event::Campaign,
         Event::Command(command) => Event::Command(command),
         Event::Retired => Event::Retired,
+        Event::Request => Event::Request,
+        Event::Exit => Event::Exit,
         Event::Crashed => Event::Crashed,
     };
     let mut own = out.for_wrapped();

@@ -339,7 +339,7 @@ impl<P: Playable> Group<P> {
     pub(super) fn count(&self) -> String {
         let kinds = P::kinds(&self.config);
         let mut text =
-            self.account("messages", |kind, dead| kind.class == Class::Election && !dead);
+            self.account("messages", |kind, dead| kind.class == Class::Algorithm && !dead);
         for (name, class) in [("link", Class::Link), ("detector", Class::Detector)] {
             if self.tally.keys().any(|&(kind, dead)| !dead && kinds[kind].class == class) {
                 text += &self.account(name, |kind, dead| kind.class == class && !dead);

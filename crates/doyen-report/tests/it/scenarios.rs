@@ -117,6 +117,8 @@ fn rules_of(event: &EventKind) -> &[String] {
         | EventKind::Campaign { rules, .. }
         | EventKind::Commanded { rules, .. }
         | EventKind::Retired { rules, .. }
+        | EventKind::Request { rules, .. }
+        | EventKind::Exit { rules, .. }
         | EventKind::Released { rules, .. }
         | EventKind::Restarted { rules, .. } => rules,
         _ => &[],

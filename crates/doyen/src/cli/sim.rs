@@ -374,7 +374,7 @@ struct Preview<'a> {
 
 impl Observer for Preview<'_> {
     fn observe(&mut self, event: &TraceEvent) {
-        let is_counted = matches!(event.kind, EventKind::Sent { class: Class::Election, .. });
+        let is_counted = matches!(event.kind, EventKind::Sent { class: Class::Algorithm, .. });
         self.messages += u64::from(is_counted);
         self.events += 1;
         self.columns.observe(event);

@@ -260,6 +260,8 @@ impl Replayer {
                 (Event::Command(*command), format!("receives the command {command}"), did)
             }
             What::Retired { did, .. } => (Event::Retired, "has stopped what ran".into(), did),
+            What::Request { did, .. } => (Event::Request, "is to enter".into(), did),
+            What::Exit { did, .. } => (Event::Exit, "is to leave".into(), did),
             What::Ended { .. } => {
                 self.has_ended = true;
                 return Ok(());
