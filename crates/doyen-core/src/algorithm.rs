@@ -29,6 +29,7 @@ macro_rules! kinds {
     };
 }
 
+pub mod bank;
 pub mod bully;
 pub mod chang_roberts;
 pub mod elective;

@@ -89,6 +89,7 @@ pub mod node;
 pub mod protocol;
 pub mod registry;
 pub mod session;
+pub mod snapshot;
 pub mod time;
 pub mod trace;
 pub mod wire;

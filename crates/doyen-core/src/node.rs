@@ -56,7 +56,9 @@ use crate::detector::{self, Detector, DetectorConfig};
 use crate::explore::{Explore, Giver, Serial};
 use crate::link::{self, Link, LinkConfig};
 use crate::members::{Incarnation, Members, NodeId, PeerSet};
-use crate::protocol::{Bonds, Boot, Effect, Effects, Event, Kind, Notice, Protocol, View};
+use crate::protocol::{
+    Bonds, Boot, Effect, Effects, Event, Holding, Kind, Notice, Protocol, Recording, View,
+};
 
 pub use packet::{Body, Packet};
 
@@ -76,6 +78,12 @@ pub struct NodeConfig<C> {
 }
 
 impl<C> NodeConfig<C> {
+    /// The same with something else above.
+    pub fn map<D>(self, change: impl FnOnce(C) -> D) -> NodeConfig<D> {
+        let Self { inner, members, filter, link, detector } = self;
+        NodeConfig { inner: change(inner), members, filter, link, detector }
+    }
+
     /// Whether packets of other incarnations are dropped.
     pub fn filters(&self) -> bool {
         self.filter || self.link.is_some()
@@ -220,6 +228,14 @@ impl<P: Protocol> Protocol for Node<P> {
 
     fn hold(&self) -> Option<Self::Timer> {
         self.inner.hold().map(Timer::Inner)
+    }
+
+    fn holding(&self) -> Option<Holding> {
+        self.inner.holding()
+    }
+
+    fn recording(&self) -> Option<Recording> {
+        self.inner.recording()
     }
 
     fn bonds(&self) -> Bonds<Self::Timer> {

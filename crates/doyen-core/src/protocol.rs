@@ -10,6 +10,7 @@
 
 mod effects;
 mod message;
+mod recording;
 mod rule;
 mod view;
 
@@ -25,6 +26,7 @@ use crate::time::{Delay, Span};
 
 pub use effects::{Context, Effects};
 pub use message::{AlgorithmMessage, Class, Commitments, Family, Kind, Message, Pledge, name_of};
+pub use recording::{Channel, Flaw, Holding, Recording};
 pub use rule::RuleText;
 pub use view::{Fence, Role, Section, View};
 
@@ -108,6 +110,18 @@ pub trait Protocol: Sized + Clone + Eq + Hash + Debug {
     /// Whether `timer` may end a lease or a stay: such timers are handled first when several are due.
     fn is_lease(_timer: Self::Timer) -> bool {
         false
+    }
+
+    // Snapshots: only the layer that takes them, and algorithms that move something that is conserved, have these.
+
+    /// How much this member has of what the algorithm conserves, if it conserves something.
+    fn holding(&self) -> Option<Holding> {
+        None
+    }
+
+    /// What this member has recorded, once a snapshot has reached it.
+    fn recording(&self) -> Option<Recording> {
+        None
     }
 
     /// What keeps this member from voting.
@@ -247,7 +261,8 @@ pub enum Event<M, T> {
     Crashed,
 }
 
-/// A command that an operator can give a member whose algorithm has leases. Other algorithms ignore it.
+/// A command that an operator can give a member. All but [`Snapshot`](Self::Snapshot) are for algorithms with leases;
+/// others ignore them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[expect(missing_docs, reason = "the names of the fields say what they are")]
@@ -275,6 +290,8 @@ pub enum AdminCommand {
     },
     /// The attribute of this member has changed.
     Attribute(i64),
+    /// Start a snapshot of the whole group. Only members under the layer that takes snapshots heed it.
+    Snapshot,
 }
 
 impl fmt::Display for AdminCommand {
@@ -289,6 +306,7 @@ impl fmt::Display for AdminCommand {
             Self::Undrain => f.write_str("undrain"),
             Self::Prefer { member, lasting } => write!(f, "prefer {member} for {lasting}"),
             Self::Attribute(attr) => write!(f, "attribute {attr}"),
+            Self::Snapshot => f.write_str("snapshot"),
         }
     }
 }
@@ -372,6 +390,10 @@ pub enum Notice {
     /// It has lost its disk, and the clock is obviously wrong: it cannot choose an incarnation that is certainly new.
     /// It has halted, and its process should stop.
     WrongClock,
+    /// It has recorded its state for a snapshot.
+    Recorded { view: View, holding: Option<Holding> },
+    /// It has recorded what was under way from this member when the snapshot was taken.
+    ChannelRecorded { from: NodeId, messages: u32, amount: u64 },
     /// A letter was dropped.
     Dropped { from: NodeId, why: Dropped },
     /// A message to this peer was not sent, because the peer has not been met.

@@ -7,12 +7,12 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::algorithm::{
-    bully, chang_roberts, leader_tracker, modified_bully, quorum, ring_active_list, ring_all_ids,
+    bank, bully, chang_roberts, leader_tracker, modified_bully, quorum, ring_active_list, ring_all_ids,
     ring_list,
 };
 use crate::config::{Mode, Variant};
 use crate::protocol::RuleText;
-use crate::session;
+use crate::{session, snapshot};
 
 pub use any::{AnyConfig, AnyDurable, AnyMessage, AnyProtocol, AnyTimer};
 
@@ -35,11 +35,26 @@ pub enum Algorithm {
     RingResilient,
     /// [`quorum`].
     Quorum,
+    /// [`bank`].
+    Bank,
 }
 
 impl Algorithm {
     /// Every algorithm, in the order of the specification.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
+        Self::Bully,
+        Self::ModifiedBully,
+        Self::RingList,
+        Self::RingActiveList,
+        Self::RingAllIds,
+        Self::ChangRoberts,
+        Self::RingResilient,
+        Self::Quorum,
+        Self::Bank,
+    ];
+
+    /// The algorithms that elect a leader.
+    pub const ELECTIONS: [Self; 8] = [
         Self::Bully,
         Self::ModifiedBully,
         Self::RingList,
@@ -49,9 +64,6 @@ impl Algorithm {
         Self::RingResilient,
         Self::Quorum,
     ];
-
-    /// The algorithms that elect a leader.
-    pub const ELECTIONS: [Self; 8] = Self::ALL;
 
     /// The sources' elections, which have a textbook mode and a hardened one.
     pub const OF_SOURCES: [Self; 7] = [
@@ -66,7 +78,10 @@ impl Algorithm {
 
     /// What it does for its members. Whatever is about leaders or about the critical section only asks this first.
     pub fn purpose(self) -> Purpose {
-        Purpose::Elects
+        match self {
+            Self::Bank => Purpose::Records,
+            _ => Purpose::Elects,
+        }
     }
 
     /// Whether it elects a leader.
@@ -88,6 +103,10 @@ impl Algorithm {
                 "{self} elects no leader: it excludes members from a critical section, and one member that \
                  crashes blocks all others; a node runs elections only. `doyen sim --algorithm {self}` simulates it"
             )),
+            Purpose::Records => Err(format!(
+                "{self} elects no leader: it is an application of which snapshots are taken; a node runs elections only. \
+                 `doyen sim --algorithm {self} --snapshot 1@0` simulates it"
+            )),
         }
     }
 
@@ -102,6 +121,7 @@ impl Algorithm {
             Self::ChangRoberts => "chang-roberts",
             Self::RingResilient => "ring-resilient",
             Self::Quorum => "quorum",
+            Self::Bank => "bank",
         }
     }
 
@@ -132,6 +152,7 @@ impl Algorithm {
             Self::Quorum => {
                 "a majority elects the best member, which leads under a lease that the majority renews"
             }
+            Self::Bank => "members move money, and a snapshot records who has how much (cs425)",
         }
     }
 
@@ -146,12 +167,13 @@ impl Algorithm {
             Self::ChangRoberts => "os-textbook, cs425",
             Self::RingResilient => "cs425",
             Self::Quorum => "beyond the sources",
+            Self::Bank => "cs425",
         }
     }
 
     /// Whether messages go round a ring.
     pub fn is_ring(self) -> bool {
-        !matches!(self, Self::Bully | Self::ModifiedBully | Self::Quorum)
+        !matches!(self, Self::Bully | Self::ModifiedBully | Self::Quorum | Self::Bank)
     }
 
     /// Whether it is correct only if links keep the order of messages.
@@ -173,14 +195,18 @@ impl Algorithm {
             Self::ModifiedBully => &[Variant::Figure4, Variant::LiteralTimers, Variant::Eager],
             Self::RingAllIds => &[Variant::Absorb],
             Self::ChangRoberts => &[Variant::NoSwallow],
-            Self::RingList | Self::RingActiveList | Self::RingResilient | Self::Quorum => &[],
+            Self::RingList
+            | Self::RingActiveList
+            | Self::RingResilient
+            | Self::Quorum
+            | Self::Bank => &[],
         }
     }
 
     /// Whether it has this mode.
     pub fn reads(self, mode: Mode) -> bool {
         match mode {
-            Mode::Hardened => true,
+            Mode::Hardened => self != Self::Bank,
             Mode::Textbook => self != Self::Quorum,
             Mode::Literal(variant) => self.variants().contains(&variant),
         }
@@ -196,8 +222,8 @@ impl Algorithm {
         self == Self::Quorum
     }
 
-    /// Its rules in words: its own, then those of hardened mode that all algorithms of the sources share, of the ring and of
-    /// sessions. Every rule that a run notes is among them.
+    /// Its rules in words: its own, then those of hardened mode that all algorithms of the sources share, of the ring, of
+    /// sessions and of snapshots. Every rule that a run notes is among them.
     pub fn rules(self) -> impl Iterator<Item = &'static RuleText> {
         let own = match self {
             Self::Bully => bully::rules::RULES,
@@ -207,10 +233,12 @@ impl Algorithm {
             Self::RingAllIds => ring_all_ids::rules::RULES,
             Self::ChangRoberts => chang_roberts::rules::RULES,
             Self::Quorum => quorum::rules::RULES,
+            Self::Bank => bank::rules::RULES,
         };
-        let hardened: &[_] = if self.has_leases() { &[] } else { leader_tracker::rules::RULES };
+        let tracks = self.elects() && !self.has_leases();
+        let hardened: &[_] = if tracks { leader_tracker::rules::RULES } else { &[] };
         let ring: &[_] = if self.is_ring() { &[FORWARDS] } else { &[] };
-        [own, hardened, ring, session::rules::RULES].into_iter().flatten()
+        [own, hardened, ring, session::rules::RULES, snapshot::rules::RULES].into_iter().flatten()
     }
 
     /// What it guarantees in each of its modes.
@@ -226,6 +254,8 @@ pub enum Purpose {
     Elects,
     /// It lets at most one member at a time into a critical section.
     Excludes,
+    /// It does something of which a snapshot can be taken.
+    Records,
 }
 
 impl Purpose {
@@ -234,6 +264,7 @@ impl Purpose {
         match self {
             Self::Elects => "elects",
             Self::Excludes => "excludes",
+            Self::Records => "records",
         }
     }
 }
@@ -361,6 +392,16 @@ pub const GUARANTEES: &[Guarantee] = &[
             "a majority is connected, and D holds from some moment on",
             "the side with a majority has the leader, with a fencing token; the other has none",
             "6(N−1) for one candidate, then 2(N−1) every heartbeat",
+        ],
+    ),
+    Guarantee::new(
+        Algorithm::Bank,
+        false,
+        [
+            "FIFO links that lose nothing: every snapshot is consistent, and no money is lost or made in it",
+            "no member fails during the snapshot",
+            "markers are lost; the snapshot stays incomplete",
+            "N(N−1) markers",
         ],
     ),
 ];

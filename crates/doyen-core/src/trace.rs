@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::members::{NodeId, Term};
-use crate::protocol::{Class, Notice, Role, Section, View};
+use crate::protocol::{Class, Holding, Notice, Role, Section, View};
 use crate::time::Time;
 
 /// An event of a run, with its time.
@@ -218,6 +218,23 @@ impl EventKind {
             Notice::OutOfTerms => "cannot campaign: there is no higher term".to_owned(),
             Notice::Replaced { seen, by } => {
                 format!("halts: {by} has met incarnation {} of it in another session", seen.0)
+            }
+            Notice::Recorded { holding: Some(Holding { held, .. }), .. } => {
+                format!("records its state: it holds {held}")
+            }
+            Notice::Recorded { view, holding: None } => {
+                let leader = view.leader.map_or("no leader".to_owned(), |it| format!("leader {it}"));
+                format!("records its state: {}, {leader}", view.role)
+            }
+            Notice::ChannelRecorded { from, messages: 0, .. } => {
+                format!("records that nothing was under way from {from}")
+            }
+            Notice::ChannelRecorded { from, messages, amount: 0 } => {
+                let messages = if messages == 1 { "1 message".to_owned() } else { format!("{messages} messages") };
+                format!("records {messages} under way from {from}")
+            }
+            Notice::ChannelRecorded { from, amount, .. } => {
+                format!("records {amount} under way from {from}")
             }
             Notice::WrongClock => "halts: its clock is plainly wrong".to_owned(),
         };

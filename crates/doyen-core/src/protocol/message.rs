@@ -28,6 +28,11 @@ pub trait Message: Clone + Eq + Hash + Debug + fmt::Display + Serialize {
         Commitments::default()
     }
 
+    /// How much it carries of what the algorithm conserves ([`Protocol::holding`](super::Protocol::holding)).
+    fn amount(&self) -> u64 {
+        0
+    }
+
     // Addresses: only the layer that meets the network directly knows them.
 
     /// Its destination. `None` if the protocol does not know addresses, or leaves it to the host to resolve the
@@ -62,6 +67,11 @@ pub trait AlgorithmMessage: Clone + Eq + Hash + Debug + fmt::Display + Serialize
     fn commitments(&self) -> Commitments {
         Commitments::default()
     }
+
+    /// How much it carries of what the algorithm conserves, if it conserves something.
+    fn amount(&self) -> u64 {
+        0
+    }
 }
 
 impl<M: AlgorithmMessage> Message for M {
@@ -77,6 +87,10 @@ impl<M: AlgorithmMessage> Message for M {
 
     fn commitments(&self) -> Commitments {
         AlgorithmMessage::commitments(self)
+    }
+
+    fn amount(&self) -> u64 {
+        AlgorithmMessage::amount(self)
     }
 }
 
@@ -182,6 +196,8 @@ pub enum Class {
     Link,
     /// Heartbeats.
     Detector,
+    /// Markers of a snapshot. It is taken of a run, and is no part of what the algorithm does.
+    Marker,
 }
 
 /// The name of a message's kind.

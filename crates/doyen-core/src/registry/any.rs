@@ -16,7 +16,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::Algorithm;
 use crate::algorithm::{
-    bully, chang_roberts, modified_bully, quorum, ring_active_list, ring_all_ids, ring_list,
+    bank, bully, chang_roberts, modified_bully, quorum, ring_active_list, ring_all_ids, ring_list,
     ring_resilient,
 };
 use crate::config::Config;
@@ -24,7 +24,7 @@ use crate::explore::{Explore, Giver, Serial};
 use crate::members::{Incarnation, NodeId, Term};
 use crate::node::Packet;
 use crate::protocol::{
-    AlgorithmMessage, Bonds, Boot, Commitments, Durable, Effect, Effects, Event, Kind, Message,
+    AlgorithmMessage, Bonds, Boot, Commitments, Durable, Effect, Effects, Event, Holding, Kind, Message,
     Protocol, View,
 };
 use crate::session::{Kept, Letter};
@@ -45,6 +45,7 @@ macro_rules! dispatch {
             $closed::ChangRoberts($inner) => $body,
             $closed::RingResilient($inner) => $body,
             $closed::Quorum($inner) => $body,
+            $closed::Bank($inner) => $body,
         }
     };
     ($algorithm:expr, $P:ident => $body:expr) => {
@@ -57,6 +58,7 @@ macro_rules! dispatch {
             ChangRoberts: chang_roberts::ChangRoberts,
             RingResilient: ring_resilient::RingResilient,
             Quorum: quorum::Quorum,
+            Bank: bank::Bank,
         )
     };
     (@ $algorithm:expr, $P:ident, $body:expr, $($name:ident: $module:ident::$protocol:ident,)*) => {
@@ -152,6 +154,7 @@ registered! {
     ChangRoberts: chang_roberts::ChangRoberts,
     RingResilient: ring_resilient::RingResilient,
     Quorum: quorum::Quorum,
+    Bank: bank::Bank,
 }
 
 /// Which algorithm, and its configuration.
@@ -225,6 +228,10 @@ impl Protocol for AnyProtocol {
             state.hold().map(P::wrap)
         }
         dispatch!(in AnyProtocol: self, state => of(state))
+    }
+
+    fn holding(&self) -> Option<Holding> {
+        dispatch!(in AnyProtocol: self, state => state.holding())
     }
 
     fn is_lease(timer: AnyTimer) -> bool {
@@ -371,6 +378,10 @@ impl Message for AnyMessage {
 
     fn commitments(&self) -> Commitments {
         dispatch!(in AnyMessage: self, message => Message::commitments(message))
+    }
+
+    fn amount(&self) -> u64 {
+        dispatch!(in AnyMessage: self, message => Message::amount(message))
     }
 }
 

@@ -62,6 +62,8 @@ impl Quorum {
                 self.consider_takeover(cx);
                 Ok(())
             }
+            // For the layer that takes snapshots.
+            AdminCommand::Snapshot => Ok(()),
         };
         if let Err(refusal) = done {
             cx.inform(Notice::Refused(refusal));
