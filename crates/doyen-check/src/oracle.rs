@@ -37,6 +37,7 @@ use doyen_core::time::Span;
 use crate::ending::Ending;
 use crate::property::{Fact, Property, belief, longest_message};
 use audit::Audit;
+use doyen_sim::cut::State;
 use doyen_sim::fault::Disk;
 use doyen_sim::hash::FastMap;
 use doyen_sim::metrics::{Ended, Outcome};
@@ -184,6 +185,7 @@ impl Oracle {
     /// The run is over. What must hold at rest is judged only if it came to rest: a run that does not breaks A3.
     fn close(&mut self, members: &Members, outcome: &Outcome) {
         self.close_lasting(outcome);
+        self.close_snapshot(outcome);
         let rated = self.ratings.apply(members, &outcome.views);
         let members = rated.as_ref().unwrap_or(members);
         let about_the_end: Vec<Property> = self
@@ -212,6 +214,23 @@ impl Oracle {
         }
         let at_rest = outcome.ended == Ended::Quiet;
         self.undecided = !at_rest && self.breach.is_none() && !about_the_end.is_empty();
+    }
+
+    /// Whether the snapshot, if one was taken, is consistent. What a member records late belongs to it, so that is judged at
+    /// the end.
+    fn close_snapshot(&mut self, outcome: &Outcome) {
+        let Some(cut) = outcome.snapshot.as_ref().filter(|cut| !cut.flaws.is_empty()) else {
+            return;
+        };
+        let held = cut.recorded.iter().filter_map(|(&id, state)| match state {
+            State::Held(held) => Some(Fact::new(id, format!("recorded {held}"))),
+            State::View(_) => None,
+        });
+        let carried = cut.channels.iter().map(|it| {
+            Fact::new(it.to, format!("recorded under way from {}: {}", it.from, it.messages.join(", ")))
+        });
+        let noticed = cut.flaws.iter().filter_map(|it| Some(Fact::new(it.member?, &*it.text)));
+        self.found(Property::ConsistentCut, outcome.end, held.chain(carried).chain(noticed).collect());
     }
 
     /// What a run with lasting faults has not shown by its end.

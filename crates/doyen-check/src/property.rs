@@ -11,7 +11,7 @@ pub use doyen_core::ledger::Fact;
 use doyen_core::ledger::Invariant;
 use doyen_core::members::{Members, NodeId};
 use doyen_core::protocol::{Role, View};
-use doyen_core::registry::Algorithm;
+use doyen_core::registry::{Algorithm, Purpose};
 
 use crate::search::space::Claim;
 use crate::timers::Timers;
@@ -53,11 +53,13 @@ pub enum Property {
     Safety004,
     /// cs425's liveness, as written.
     Liveness004,
+    /// Every snapshot is consistent.
+    ConsistentCut,
 }
 
 /// Every property in the order of the enum: its name on the command line, what is claimed, and its statement.
 #[rustfmt::skip]
-const TABLE: [(Property, &str, Claim, &str); 17] = [
+const TABLE: [(Property, &str, Claim, &str); 18] = [
     (Property::Agreement, "A1", Claim::AtRest, "agreement: at the end of a run, all live members follow the same live member"),
     (Property::Validity, "A2", Claim::AtRest, "validity: at the end of a run, every leader that is followed is the best live member"),
     (Property::Termination, "A3", Claim::Rests, "termination: every run comes to rest; no election is open and every live member knows a leader"),
@@ -75,6 +77,7 @@ const TABLE: [(Property, &str, Claim, &str); 17] = [
     (Property::BoundedTerms, "bounded-terms", Claim::NoStep, "bounded terms: no term rises beyond what the faults of a run explain"),
     (Property::Safety004, "cs425-safety", Claim::AtRest, "cs425's safety: at the end of a run, every member that follows a leader follows the best live member"),
     (Property::Liveness004, "cs425-liveness", Claim::Rests, "cs425's liveness: every member eventually follows a leader or has crashed"),
+    (Property::ConsistentCut, "consistent-cut", Claim::NoStep, "consistent cut: a snapshot has every message that was sent in it and not received, and no other, and loses nothing that is conserved"),
 ];
 
 impl From<Invariant> for Property {
@@ -93,8 +96,8 @@ impl From<Invariant> for Property {
 
 impl Property {
     /// Every property.
-    pub const ALL: [Self; 17] = {
-        let mut all = [Self::Agreement; 17];
+    pub const ALL: [Self; 18] = {
+        let mut all = [Self::Agreement; 18];
         let mut index = 0;
         while index < all.len() {
             all[index] = TABLE[index].0;
@@ -131,6 +134,9 @@ impl Property {
 
     /// The properties that are checked of an algorithm by default.
     pub fn usual_of(algorithm: Algorithm) -> Vec<Self> {
+        if algorithm.purpose() == Purpose::Records {
+            return vec![Self::ConsistentCut, Self::BoundedMessages];
+        }
         let mut usual = Self::USUAL.to_vec();
         if algorithm.has_leases() {
             usual.extend(

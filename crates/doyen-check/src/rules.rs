@@ -66,10 +66,15 @@ impl Rules {
             let problem = "only a quorum has these; add --algorithm quorum".to_owned();
             return wrong("transfers, --commands, --rejoins", problem);
         }
+        if self.budget.snapshots > 0 && case.sessions {
+            let problem = "a snapshot needs a fixed set of processes; leave out --sessions".to_owned();
+            return wrong("snapshots", problem);
+        }
         self.timers.suit(case).map_err(|problem| ScenarioError::new("timers", problem))?;
         let is_called = case.leader.is_some() || !case.initiators.is_empty();
         // The members of a quorum call elections on their own.
-        if !is_called && campaigns == 0 && !case.algorithm.has_leases() {
+        let calls = case.algorithm.elects() && !case.algorithm.has_leases();
+        if !is_called && campaigns == 0 && calls {
             let problem =
                 "without a leader and an initiator nothing happens; name an initiator".to_owned();
             return wrong("initiators", problem);

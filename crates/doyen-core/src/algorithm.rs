@@ -42,5 +42,6 @@ pub mod ring_all_ids;
 pub mod ring_list;
 pub mod ring_resilient;
 pub mod roll_call;
+pub mod sequencer;
 #[cfg(test)]
 pub(crate) mod testing;

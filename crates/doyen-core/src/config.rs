@@ -148,11 +148,13 @@ pub enum Variant {
     Serial,
     /// Bully: an OK counts even when no election is held.
     NaiveOk,
+    /// Sequencer: an eager one that takes over with the logs of a majority.
+    CollectsMajority,
 }
 
 impl Variant {
     /// Every variant.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::NoGuard,
         Self::NoT2,
         Self::OneTimer,
@@ -163,6 +165,7 @@ impl Variant {
         Self::Eager,
         Self::Serial,
         Self::NaiveOk,
+        Self::CollectsMajority,
     ];
 
     /// Its name on the command line.
@@ -178,6 +181,7 @@ impl Variant {
             Self::Eager => "eager",
             Self::Serial => "serial",
             Self::NaiveOk => "naive-ok",
+            Self::CollectsMajority => "collects-majority",
         }
     }
 
@@ -194,6 +198,7 @@ impl Variant {
             Self::Eager => "a member that knows no higher one announces itself at once",
             Self::Serial => "answers in one stage and holds its own election in the next",
             Self::NaiveOk => "an OK counts even when no election is held",
+            Self::CollectsMajority => "takes over with the logs of a majority, and delivers at once",
         }
     }
 }

@@ -57,7 +57,7 @@ use crate::explore::{Explore, Giver, Serial};
 use crate::link::{self, Link, LinkConfig};
 use crate::members::{Incarnation, Members, NodeId, PeerSet};
 use crate::protocol::{
-    Bonds, Boot, Effect, Effects, Event, Holding, Kind, Notice, Protocol, Recording, View,
+    Bonds, Boot, Deliveries, Effect, Effects, Event, Holding, Kind, Notice, Protocol, Recording, View,
 };
 
 pub use packet::{Body, Packet};
@@ -232,6 +232,10 @@ impl<P: Protocol> Protocol for Node<P> {
 
     fn holding(&self) -> Option<Holding> {
         self.inner.holding()
+    }
+
+    fn deliveries(&self) -> Option<&Deliveries> {
+        self.inner.deliveries()
     }
 
     fn recording(&self) -> Option<Recording> {

@@ -8,6 +8,7 @@
 //! Each ignores the events that mean nothing to it, and its [`View`] says what its members believe of a leader, of the
 //! section, or of both.
 
+mod delivery;
 mod effects;
 mod message;
 mod recording;
@@ -24,6 +25,7 @@ use crate::change::LeaderChange;
 use crate::members::{Incarnation, NodeId, SessionId, Term};
 use crate::time::{Delay, Span};
 
+pub use delivery::{Deliveries, Multicast};
 pub use effects::{Context, Effects};
 pub use message::{AlgorithmMessage, Class, Commitments, Family, Kind, Message, Pledge, name_of};
 pub use recording::{Channel, Flaw, Holding, Recording};
@@ -121,6 +123,11 @@ pub trait Protocol: Sized + Clone + Eq + Hash + Debug {
 
     /// What this member has recorded, once a snapshot has reached it.
     fn recording(&self) -> Option<Recording> {
+        None
+    }
+
+    /// What this member has delivered, if the algorithm is a totally ordered multicast.
+    fn deliveries(&self) -> Option<&Deliveries> {
         None
     }
 

@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use crate::algorithm::{
     bank, bully, chang_roberts, leader_tracker, modified_bully, quorum, ring_active_list, ring_all_ids,
-    ring_list,
+    ring_list, sequencer,
 };
 use crate::config::{Mode, Variant};
 use crate::protocol::RuleText;
@@ -37,11 +37,13 @@ pub enum Algorithm {
     Quorum,
     /// [`bank`].
     Bank,
+    /// [`sequencer`].
+    Sequencer,
 }
 
 impl Algorithm {
     /// Every algorithm, in the order of the specification.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Bully,
         Self::ModifiedBully,
         Self::RingList,
@@ -51,6 +53,7 @@ impl Algorithm {
         Self::RingResilient,
         Self::Quorum,
         Self::Bank,
+        Self::Sequencer,
     ];
 
     /// The algorithms that elect a leader.
@@ -80,6 +83,7 @@ impl Algorithm {
     pub fn purpose(self) -> Purpose {
         match self {
             Self::Bank => Purpose::Records,
+            Self::Sequencer => Purpose::Serves,
             _ => Purpose::Elects,
         }
     }
@@ -107,6 +111,10 @@ impl Algorithm {
                 "{self} elects no leader: it is an application of which snapshots are taken; a node runs elections only. \
                  `doyen sim --algorithm {self} --snapshot 1@0` simulates it"
             )),
+            Purpose::Serves => Err(format!(
+                "{self} elects no leader: it shows what a coordinator serves, and what is lost when it fails; a node runs \
+                 elections only. `doyen sim --algorithm {self}` simulates it"
+            )),
         }
     }
 
@@ -122,6 +130,7 @@ impl Algorithm {
             Self::RingResilient => "ring-resilient",
             Self::Quorum => "quorum",
             Self::Bank => "bank",
+            Self::Sequencer => "sequencer",
         }
     }
 
@@ -153,6 +162,9 @@ impl Algorithm {
                 "a majority elects the best member, which leads under a lease that the majority renews"
             }
             Self::Bank => "members move money, and a snapshot records who has how much (cs425)",
+            Self::Sequencer => {
+                "the leader numbers the messages of all members, which deliver them in this order (cs425)"
+            }
         }
     }
 
@@ -167,18 +179,25 @@ impl Algorithm {
             Self::ChangRoberts => "os-textbook, cs425",
             Self::RingResilient => "cs425",
             Self::Quorum => "beyond the sources",
-            Self::Bank => "cs425",
+            Self::Bank | Self::Sequencer => "cs425",
         }
     }
 
     /// Whether messages go round a ring.
     pub fn is_ring(self) -> bool {
-        !matches!(self, Self::Bully | Self::ModifiedBully | Self::Quorum | Self::Bank)
+        matches!(
+            self,
+            Self::RingList
+                | Self::RingActiveList
+                | Self::RingAllIds
+                | Self::ChangRoberts
+                | Self::RingResilient
+        )
     }
 
     /// Whether it is correct only if links keep the order of messages.
     pub fn needs_fifo(self) -> bool {
-        matches!(self, Self::RingActiveList | Self::RingAllIds)
+        matches!(self, Self::RingActiveList | Self::RingAllIds | Self::Sequencer)
     }
 
     /// The literal readings that apply to it.
@@ -195,6 +214,7 @@ impl Algorithm {
             Self::ModifiedBully => &[Variant::Figure4, Variant::LiteralTimers, Variant::Eager],
             Self::RingAllIds => &[Variant::Absorb],
             Self::ChangRoberts => &[Variant::NoSwallow],
+            Self::Sequencer => &[Variant::CollectsMajority],
             Self::RingList
             | Self::RingActiveList
             | Self::RingResilient
@@ -234,6 +254,7 @@ impl Algorithm {
             Self::ChangRoberts => chang_roberts::rules::RULES,
             Self::Quorum => quorum::rules::RULES,
             Self::Bank => bank::rules::RULES,
+            Self::Sequencer => sequencer::rules::RULES,
         };
         let tracks = self.elects() && !self.has_leases();
         let hardened: &[_] = if tracks { leader_tracker::rules::RULES } else { &[] };
@@ -256,6 +277,8 @@ pub enum Purpose {
     Excludes,
     /// It does something of which a snapshot can be taken.
     Records,
+    /// Its leader does something for the other members, and is replaced when it fails.
+    Serves,
 }
 
 impl Purpose {
@@ -265,6 +288,7 @@ impl Purpose {
             Self::Elects => "elects",
             Self::Excludes => "excludes",
             Self::Records => "records",
+            Self::Serves => "serves",
         }
     }
 }
@@ -402,6 +426,26 @@ pub const GUARANTEES: &[Guarantee] = &[
             "no member fails during the snapshot",
             "markers are lost; the snapshot stays incomplete",
             "N(N−1) markers",
+        ],
+    ),
+    Guarantee::new(
+        Algorithm::Sequencer,
+        false,
+        [
+            "one order among the members that live on; what a crashed member has delivered may be lost",
+            "every crash is reported, and no live member is",
+            "each side may order; one side is reset afterwards",
+            "N for each multicast",
+        ],
+    ),
+    Guarantee::new(
+        Algorithm::Sequencer,
+        true,
+        [
+            "one order, and nothing is lost that any member has delivered: a replicated log in all but name",
+            "a majority is connected, and every crash is reported",
+            "the side with a majority orders",
+            "3N−2 for each multicast",
         ],
     ),
 ];

@@ -46,7 +46,7 @@ use serde::{Deserialize, Serialize};
 use crate::explore::{Explore, Giver, Serial};
 use crate::members::{Members, NodeId};
 use crate::protocol::{
-    AdminCommand, Bonds, Boot, Channel, Class, Commitments, Effect, Effects, Event, Family, Flaw,
+    AdminCommand, Bonds, Boot, Channel, Class, Commitments, Deliveries, Effect, Effects, Event, Family, Flaw,
     Holding, Kind, Message, Notice, Protocol, Recording, View,
 };
 
@@ -314,6 +314,10 @@ impl<P: Protocol> Protocol for Snapshot<P> {
 
     fn holding(&self) -> Option<Holding> {
         self.inner.holding()
+    }
+
+    fn deliveries(&self) -> Option<&Deliveries> {
+        self.inner.deliveries()
     }
 
     fn recording(&self) -> Option<Recording> {

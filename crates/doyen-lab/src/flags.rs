@@ -9,17 +9,19 @@ use doyen_sim::scenario::{Scenario, ScenarioError};
 
 /// The name of every flag.
 #[rustfmt::skip]
-pub const NAMES: [&str; 34] = [
+pub const NAMES: [&str; 35] = [
     "algorithm", "mode", "members", "dead", "initiators", "leader", "attr", "ring", "convention", "announce", "contact-dead",
     "delay", "bound", "loss", "duplicate", "seed", "until", "fifo", "reliable", "detector", "heartbeat", "window", "preempt",
     "processing", "crash", "restart", "pause", "clock", "cut", "partition", "heal", "drop", "late", "twice",
+    "snapshot",
 ];
 
 /// The flags that need no value on the command line.
 pub(crate) const SWITCHES: [&str; 3] = ["contact-dead", "fifo", "reliable"];
 
 /// The flags that add a fault.
-const FAULTS: [&str; 7] = ["crash", "restart", "pause", "clock", "cut", "partition", "heal"];
+const FAULTS: [&str; 8] =
+    ["crash", "restart", "pause", "clock", "cut", "partition", "heal", "snapshot"];
 
 /// Sets in `scenario` what a flag says.
 pub(crate) fn apply(scenario: &mut Scenario, name: &str, value: &str) -> Result<(), ScenarioError> {

@@ -34,6 +34,8 @@ pub(crate) fn algorithm_title(algorithm: Algorithm) -> &'static str {
         Algorithm::ChangRoberts => "Chang–Roberts",
         Algorithm::RingResilient => "Resilient ring",
         Algorithm::Quorum => "Quorum",
+        Algorithm::Bank => "Bank",
+        Algorithm::Sequencer => "Sequencer",
     }
 }
 

@@ -62,7 +62,7 @@ pub fn of(case: &Case) -> Option<Formula> {
         Algorithm::RingActiveList => active_list(&group)?,
         Algorithm::RingAllIds => all_ids(&group)?,
         Algorithm::ChangRoberts => chang_roberts(&group)?,
-        Algorithm::Quorum => return None,
+        Algorithm::Quorum | Algorithm::Bank | Algorithm::Sequencer => return None,
     };
     // A run that is cut short is not what the formula is about.
     (formula.value < case.message_limit).then_some(formula)

@@ -125,6 +125,8 @@ pub enum Action {
     Heal,
     /// A member notices that the coordinator is gone.
     Campaign(NodeId),
+    /// A program on a member asks for what the algorithm provides.
+    Request(NodeId),
     /// An operator gives a member a command.
     Command {
         /// The member.
@@ -268,6 +270,8 @@ impl Action {
             Self::LinkOverride(_) => "link",
             Self::Heal => "heal",
             Self::Campaign(_) => "campaign",
+            Self::Request(_) => "request",
+            Self::Command { command: AdminCommand::Snapshot, .. } => "snapshot",
             Self::Command { .. } | Self::Attributes { .. } => "command",
         }
     }
@@ -297,7 +301,9 @@ impl Fault {
             | Action::CopyDisk(member)
             | Action::Pause { member, .. }
             | Action::Clock { member, .. }
-            | Action::Campaign(member) => vec![(kind, member)],
+            | Action::Campaign(member)
+            | Action::Request(member)
+            | Action::Command { member, command: AdminCommand::Snapshot } => vec![(kind, member)],
             Action::Cut { from, to } | Action::Mend { from, to } => vec![(kind, from), (kind, to)],
             Action::Partition { groups, old } => {
                 let groups = groups.iter_mut().flatten().map(|id| (kind, id));
@@ -335,10 +341,21 @@ impl Fault {
         }
     }
 
+    /// Whether it starts a snapshot.
+    pub(crate) fn is_snapshot(&self) -> bool {
+        matches!(self.what, Action::Command { command: AdminCommand::Snapshot, .. })
+    }
+
     /// Whether something breaks or is mended: what operators ask for is no fault, nor is an election.
     fn is_breakage(&self) -> bool {
         let asked = |it: &Action| {
-            matches!(it, Action::Command { .. } | Action::Attributes { .. } | Action::Campaign(_))
+            matches!(
+                it,
+                Action::Command { .. }
+                    | Action::Attributes { .. }
+                    | Action::Campaign(_)
+                    | Action::Request(_)
+            )
         };
         !asked(&self.what)
     }

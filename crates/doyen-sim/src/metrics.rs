@@ -8,6 +8,8 @@ use doyen_core::time::Span;
 use serde::{Serialize, Serializer};
 use std::borrow::Cow;
 
+use crate::cut::Cut;
+use crate::delivered::Delivered;
 use crate::message::MessageName;
 use crate::time::Time;
 
@@ -43,6 +45,12 @@ pub struct Outcome {
     pub end: Time,
     /// How many events were handled.
     pub events: u64,
+    /// What the members have recorded, if a snapshot was started.
+    #[serde(flatten)]
+    pub snapshot: Option<Cut>,
+    /// What the members have delivered, if the algorithm is a multicast.
+    #[serde(flatten)]
+    pub multicast: Option<Delivered>,
     /// How many old processes of members run at the end, beside the present ones.
     pub old_processes: u32,
     /// The messages that the scenario changes, but that no member sent.
@@ -282,6 +290,11 @@ impl Recorder {
         self.class_total(Class::Algorithm)
     }
 
+    /// How many markers have been sent.
+    pub(crate) fn markers(&self) -> u64 {
+        self.class_total(Class::Marker)
+    }
+
     fn class_total(&self, class: Class) -> u64 {
         let of_class = |(kind, _): &(&Kind, &u64)| kind.class == class;
         self.kinds.iter().zip(&self.by_kind).filter(of_class).map(|(_, count)| count).sum()
@@ -329,6 +342,8 @@ impl Recorder {
             digest: self.digest,
             by_member,
             views,
+            snapshot: None,
+            multicast: None,
             old_processes: 0,
             never_sent: Vec::new(),
         }

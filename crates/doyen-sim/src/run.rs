@@ -2,12 +2,13 @@
 
 use doyen_core::config::{Config, Timing};
 use doyen_core::dispatch;
-use doyen_core::layers::Layers;
+use doyen_core::layers::{self, Layers};
 use doyen_core::members::{Incarnation, NodeId};
 use doyen_core::node::{Node, NodeConfig};
 use doyen_core::protocol::{Boot, Effects, Origin, Protocol, View};
 use doyen_core::registry::{AnyConfig, AnyProtocol};
 use doyen_core::session::{Session, SessionConfig};
+use doyen_core::snapshot::{Snapshot, SnapshotConfig};
 use doyen_core::time::Span;
 
 use crate::fault::{self, PaceOverride};
@@ -15,7 +16,7 @@ use crate::metrics::Outcome;
 use crate::scenario::Case;
 use crate::time::Time;
 use crate::trace::Observer;
-use crate::world::{Setup, Snapshot, Watchers, World};
+use crate::world::{self, Setup, Watchers, World};
 
 /// Runs `case` to its end. `observer` is shown everything that happens.
 pub fn run(case: &Case, observer: Option<&mut dyn Observer>) -> Outcome {
@@ -37,6 +38,9 @@ pub fn watched(case: &Case, watchers: Watchers<'_>) -> Outcome {
         };
         return observe_as::<Session<Node<AnyProtocol>>>(case, &config, with_pace, watchers);
     }
+    if case.snapshot {
+        return recorded(case, watchers);
+    }
     if case.is_layered() {
         let config = node_config(case);
         let with_pace = |config: &NodeConfig<AnyConfig>, id, pace: PaceOverride| {
@@ -53,6 +57,24 @@ pub fn watched(case: &Case, watchers: Watchers<'_>) -> Outcome {
     dispatch!(case.algorithm, P => {
         observe_as::<P>(case, &case.config, with_pace, watchers)
     })
+}
+
+/// Runs members of which a snapshot is taken. The layer that takes it is the highest: the link is beneath it.
+fn recorded(case: &Case, watchers: Watchers<'_>) -> Outcome {
+    type Config = SnapshotConfig<AnyConfig>;
+    fn at_pace(config: &Config, id: NodeId, pace: PaceOverride) -> Config {
+        let inner = AnyConfig { inner: with_pace(&config.inner.inner, id, pace), ..config.inner };
+        Config { inner, members: config.members.clone() }
+    }
+    if case.is_layered() {
+        let layered = |config: &NodeConfig<Config>, id, pace| {
+            config.clone().map(|above| at_pace(&above, id, pace))
+        };
+        let config = recordable_node_config(case);
+        return observe_as::<Node<Snapshot<AnyProtocol>>>(case, &config, layered, watchers);
+    }
+    let config = recordable_config(case);
+    observe_as::<Snapshot<AnyProtocol>>(case, &config, at_pace, watchers)
 }
 
 /// Runs bare members in the one world for all algorithms. Everything is the same but the outcome's digest, which knows
@@ -98,7 +120,7 @@ pub fn first_views(case: &Case) -> Vec<View> {
 }
 
 /// What `case` has come to at a moment, as members with `config`.
-pub fn freeze<P: Protocol>(case: &Case, config: &P::Config, at: Time) -> Snapshot<P> {
+pub fn freeze<P: Protocol>(case: &Case, config: &P::Config, at: Time) -> world::Snapshot<P> {
     let setup = setup::<P>(case, config);
     World::<P>::new(&setup, Watchers::default()).freeze(at)
 }
@@ -106,6 +128,11 @@ pub fn freeze<P: Protocol>(case: &Case, config: &P::Config, at: Time) -> Snapsho
 /// What runs, and how it is configured.
 pub fn any_config(case: &Case) -> AnyConfig {
     AnyConfig { algorithm: case.algorithm, inner: case.config.clone() }
+}
+
+/// The same, with the layer that takes snapshots.
+pub fn recordable_config(case: &Case) -> SnapshotConfig<AnyConfig> {
+    layers::recordable(any_config(case))
 }
 
 /// What lies beneath the algorithm. The link and the detector deal with the bare network, whose bound is shorter than
@@ -117,6 +144,11 @@ fn layers(case: &Case) -> Layers {
         link: case.reliable,
         detector: case.detector,
     }
+}
+
+/// The configuration of a member with the layers beneath its algorithm and the one that takes snapshots.
+pub fn recordable_node_config(case: &Case) -> NodeConfig<SnapshotConfig<AnyConfig>> {
+    node_config(case).map(layers::recordable)
 }
 
 /// The configuration of a member with the layers beneath its algorithm.

@@ -302,6 +302,18 @@ pub struct Expect {
     pub leader_changes: Option<u32>,
     /// Whether two led at once at any time.
     pub two_leaders: Option<bool>,
+    /// What the snapshot says that each of these members held.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub recorded: BTreeMap<String, u64>,
+    /// What the snapshot says that these channels carried; they are named as `"2>1"`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub under_way: BTreeMap<String, u64>,
+    /// What the snapshot says that members held and channels carried together.
+    pub total: Option<u64>,
+    /// Markers sent.
+    pub markers: Option<u64>,
+    /// Whether the snapshot is complete and consistent.
+    pub consistent: Option<bool>,
     /// These members are down at the end, and no others are.
     pub down: Option<Vec<u32>>,
     /// How many old processes of members run at the end.

@@ -341,7 +341,8 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
 
     fn close(mut self, ended: Ended) -> Outcome {
         self.count_overdue_leases();
-        let never_sent = self.never_sent();
+        let (never_sent, snapshot) = (self.never_sent(), self.recorded_cut());
+        let multicast = self.delivered();
         // What was pending may be large, and so are the views of all members.
         drop(self.queue);
         let member = |member: u32| &self.members[self.processes.present(member)];
@@ -354,7 +355,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         let old = self.processes.old().filter(|&process| self.members[process].is_alive());
         let old_processes = old.count() as u32;
         let outcome = self.metrics.close(self.now, ended, by_member, views);
-        Outcome { old_processes, never_sent, ..outcome }
+        Outcome { old_processes, never_sent, snapshot, multicast, ..outcome }
     }
 
     /// Whether nothing is left but background work, and that has gone on alone for long enough.
@@ -521,7 +522,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
     #[inline]
     fn landed(&mut self, class: Class) {
         match class {
-            Class::Algorithm => self.work -= 1,
+            Class::Algorithm | Class::Marker => self.work -= 1,
             Class::Link | Class::Detector => self.background -= 1,
         }
     }
@@ -668,7 +669,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
     #[inline(always)]
     fn launch(&mut self, at: Time, kind: usize, class: Class, delivery: Delivery<P::Message>) {
         match class {
-            Class::Algorithm => self.work += 1,
+            Class::Algorithm | Class::Marker => self.work += 1,
             Class::Link | Class::Detector => self.background += 1,
         }
         self.queue.push(at.0, self.setup.ranks[kind], Item::Deliver(delivery));

@@ -1,9 +1,10 @@
 //! Draws the scenario of one run.
 //!
 //! Everything is counted in `D`, a millisecond, and in tenths of it. What the algorithms tolerate differs, and so do their
-//! faults: those for a quorum come from [`quorum`], those for all other algorithms from [`election`], both made with one
-//! [`generator`]. What a quorum tolerates for good comes from [`lasting`].
+//! faults: those for a quorum come from [`quorum`], those for all other elections from [`election`], both made with one
+//! [`generator`]. What a quorum tolerates for good comes from [`lasting`]. A [`bank`] makes payments and takes a snapshot.
 
+mod bank;
 mod election;
 mod generator;
 mod lasting;
@@ -32,7 +33,8 @@ pub(super) fn scenario(campaign: &Campaign, number: u64) -> Result<Scenario, Sce
         false => whose_turn(scenario.mode, number),
     });
     scenario.algorithm = Some(algorithm);
-    scenario.mode.get_or_insert(Mode::Hardened);
+    let usual = if algorithm.reads(Mode::Hardened) { Mode::Hardened } else { Mode::Textbook };
+    scenario.mode.get_or_insert(usual);
     let drawn =
         random.between(u64::from(*campaign.members.start()), u64::from(*campaign.members.end()));
     scenario.members.get_or_insert(MemberList::Count(drawn));
@@ -43,6 +45,7 @@ pub(super) fn scenario(campaign: &Campaign, number: u64) -> Result<Scenario, Sce
             let problem = "only a quorum tolerates faults that last";
             return Err(ScenarioError::new("algorithm", problem));
         }
+        Algorithm::Bank => bank::draw(&mut scenario, random)?,
         _ => election::draw(&mut scenario, random)?,
     };
     scenario.fault.extend(faults);

@@ -267,6 +267,7 @@ fn length_of(action: &mut Action) -> Option<&mut Span> {
         | Action::LinkOverride(_)
         | Action::Heal
         | Action::Campaign(_)
+        | Action::Request(_)
         | Action::Command { .. } => None,
     }
 }

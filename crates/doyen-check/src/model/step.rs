@@ -208,6 +208,7 @@ fn command_text(command: AdminCommand, member: NodeId) -> String {
         AdminCommand::Undrain => format!("undrain {member}"),
         AdminCommand::Prefer { member: preferred, .. } => format!("prefer {preferred} at {member}"),
         AdminCommand::Attribute(attr) => format!("set the attribute of {member} to {attr}"),
+        AdminCommand::Snapshot => format!("snapshot {member}"),
     }
 }
 

@@ -17,14 +17,14 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::Algorithm;
 use crate::algorithm::{
     bank, bully, chang_roberts, modified_bully, quorum, ring_active_list, ring_all_ids, ring_list,
-    ring_resilient,
+    ring_resilient, sequencer,
 };
 use crate::config::Config;
 use crate::explore::{Explore, Giver, Serial};
 use crate::members::{Incarnation, NodeId, Term};
 use crate::node::Packet;
 use crate::protocol::{
-    AlgorithmMessage, Bonds, Boot, Commitments, Durable, Effect, Effects, Event, Holding, Kind, Message,
+    AlgorithmMessage, Bonds, Boot, Commitments, Deliveries, Durable, Effect, Effects, Event, Holding, Kind, Message,
     Protocol, View,
 };
 use crate::session::{Kept, Letter};
@@ -46,6 +46,7 @@ macro_rules! dispatch {
             $closed::RingResilient($inner) => $body,
             $closed::Quorum($inner) => $body,
             $closed::Bank($inner) => $body,
+            $closed::Sequencer($inner) => $body,
         }
     };
     ($algorithm:expr, $P:ident => $body:expr) => {
@@ -59,6 +60,7 @@ macro_rules! dispatch {
             RingResilient: ring_resilient::RingResilient,
             Quorum: quorum::Quorum,
             Bank: bank::Bank,
+            Sequencer: sequencer::Sequencer,
         )
     };
     (@ $algorithm:expr, $P:ident, $body:expr, $($name:ident: $module:ident::$protocol:ident,)*) => {
@@ -155,6 +157,7 @@ registered! {
     RingResilient: ring_resilient::RingResilient,
     Quorum: quorum::Quorum,
     Bank: bank::Bank,
+    Sequencer: sequencer::Sequencer,
 }
 
 /// Which algorithm, and its configuration.
@@ -232,6 +235,10 @@ impl Protocol for AnyProtocol {
 
     fn holding(&self) -> Option<Holding> {
         dispatch!(in AnyProtocol: self, state => state.holding())
+    }
+
+    fn deliveries(&self) -> Option<&Deliveries> {
+        dispatch!(in AnyProtocol: self, state => state.deliveries())
     }
 
     fn is_lease(timer: AnyTimer) -> bool {

@@ -10,8 +10,8 @@ use super::{Action, Disk, Fault, Guardian, LinkOverride, PaceOverride, Place, Tr
 use crate::text;
 use crate::time::Time;
 
-const KINDS: &str = "crash, restart, replace, clone, copy, pause, clock, cut, mend, partition, link, heal, campaign \
-                     and command";
+const KINDS: &str = "crash, restart, replace, clone, copy, pause, clock, cut, mend, partition, link, heal, campaign, \
+                     request, snapshot and command";
 
 /// Every key of `[[fault]]`, in the order in which they are written.
 #[derive(Default, Serialize, Deserialize)]
@@ -50,6 +50,8 @@ pub(super) struct Table {
     link: Option<LinkOverride>,
     heal: Option<bool>,
     campaign: Option<NodeId>,
+    request: Option<NodeId>,
+    snapshot: Option<NodeId>,
     command: Option<Command>,
     member: Option<NodeId>,
     to: Option<NodeId>,
@@ -188,6 +190,12 @@ impl Table {
         if let Some(member) = self.campaign.take() {
             return Ok(Action::Campaign(member));
         }
+        if let Some(member) = self.request.take() {
+            return Ok(Action::Request(member));
+        }
+        if let Some(member) = self.snapshot.take() {
+            return Ok(Action::Command { member, command: AdminCommand::Snapshot });
+        }
         match self.command.take() {
             Some(command) => self.take_command(command),
             None => Err(format!("a fault needs exactly one of {KINDS}")),
@@ -292,6 +300,7 @@ impl From<Fault> for Table {
             Action::LinkOverride(link) => table.link = Some(link),
             Action::Heal => table.heal = Some(true),
             Action::Campaign(member) => table.campaign = Some(member),
+            Action::Request(member) => table.request = Some(member),
             Action::Command { member, command } => table.put_command(member, command),
             Action::Attributes { member, values, every, lasting } => {
                 (table.command, table.member) = (Some(Command::Attribute), Some(member));
@@ -305,8 +314,11 @@ impl From<Fault> for Table {
 
 impl Table {
     fn put_command(&mut self, member: NodeId, command: AdminCommand) {
-        self.member = Some(member);
-        self.command = Some(match command {
+        let command = match command {
+            AdminCommand::Snapshot => {
+                self.snapshot = Some(member);
+                return;
+            }
             AdminCommand::Resign => Command::Resign,
             AdminCommand::GiveUp => Command::GiveUp,
             AdminCommand::Transfer { to } => {
@@ -327,7 +339,8 @@ impl Table {
                 self.value = Some(value);
                 Command::Attribute
             }
-        });
+        };
+        (self.member, self.command) = (Some(member), Some(command));
     }
 }
 

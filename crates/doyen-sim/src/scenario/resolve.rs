@@ -59,6 +59,8 @@ pub struct Case {
     pub reliable: bool,
     /// Whether processes of a member are told apart by sessions.
     pub sessions: bool,
+    /// Whether a snapshot is taken.
+    pub snapshot: bool,
     /// What goes wrong, besides the initiators' noticing.
     pub faults: Vec<Fault>,
     /// What is done to single messages.
@@ -122,9 +124,10 @@ impl Case {
         self.config.mode
     }
 
-    /// The kinds of messages that faults can name: with sessions those of all layers, else those of the algorithm alone.
+    /// The kinds of messages that faults can name: with sessions those of all layers, else those of the algorithm, and
+    /// markers if a snapshot is taken.
     pub fn kinds(&self) -> Cow<'static, [Kind]> {
-        kinds(self.algorithm, self.sessions)
+        kinds(self.algorithm, self.sessions, self.snapshot)
     }
 
     /// Whether something lies between the algorithm and the network: a link, a detector or, in hardened mode, the
@@ -185,8 +188,11 @@ impl Case {
             // A list of n keys for each initiator; one message for each member under way.
             Algorithm::RingList | Algorithm::RingResilient => starts.saturating_mul(n) / 4 + n,
             Algorithm::RingActiveList | Algorithm::RingAllIds => n.saturating_mul(n) / 4 + n,
-            Algorithm::ChangRoberts | Algorithm::Quorum => n,
+            Algorithm::ChangRoberts | Algorithm::Quorum | Algorithm::Bank => n,
+            Algorithm::Sequencer => n.saturating_mul(4),
         };
+        let markers = if self.snapshot { n.saturating_mul(n) } else { 0 };
+        let in_flight = in_flight.saturating_add(markers);
         // What a detector keeps of each peer; what a link keeps until it is acknowledged.
         let pairs = if self.detector.is_some() { n.saturating_mul(n) } else { 0 };
         let message = if self.reliable { 2_000 } else { 80 };
@@ -199,8 +205,12 @@ impl Case {
     }
 }
 
-fn kinds(algorithm: Algorithm, sessions: bool) -> Cow<'static, [Kind]> {
-    if sessions { layers::kinds(algorithm).into() } else { algorithm.kinds().into() }
+fn kinds(algorithm: Algorithm, sessions: bool, snapshot: bool) -> Cow<'static, [Kind]> {
+    match (sessions, snapshot) {
+        (true, _) => layers::kinds(algorithm).into(),
+        (false, true) => layers::kinds_with_snapshot(algorithm).into(),
+        (false, false) => algorithm.kinds().into(),
+    }
 }
 
 impl Scenario {
@@ -215,7 +225,8 @@ impl Scenario {
         let leader = self.resolve_leader(&members)?;
         let dead = self.resolve_dead(&members, convention, leader)?;
         let sessions = self.has_sessions();
-        let kinds = &kinds(algorithm, sessions)[..];
+        let snapshot = self.resolve_snapshot(sessions)?;
+        let kinds = &kinds(algorithm, sessions, snapshot)[..];
         let network = self.resolve_network(algorithm, &members, kinds)?;
         let bare_bound = Span::from_nanos(network.delay.bound());
         let timing = self.resolve_timing(&network, bare_bound)?;
@@ -232,7 +243,11 @@ impl Scenario {
         let quorum = self.resolve_quorum(&timing, &members)?;
         let faults = self.resolve_faults(algorithm, &members, kinds, &quorum, &timing)?;
         self.check_chaos()?;
-        let changes = self.resolve_changes(&members, &layers::kinds(algorithm))?;
+        let named = match snapshot {
+            true => layers::kinds_with_snapshot(algorithm),
+            false => layers::kinds(algorithm),
+        };
+        let changes = self.resolve_changes(&members, &named)?;
         let count = members.len() as u64;
         let longest = fault::longest_paces(&quorum, &faults);
         let config = Config { members, timing, mode, announce, quorum };
@@ -272,6 +287,7 @@ impl Scenario {
             detector: self.detector,
             reliable: self.reliable,
             sessions,
+            snapshot,
             faults,
             changes,
             retire: self.quorum.as_ref().and_then(|options| options.retire).unwrap_or_default(),
@@ -287,6 +303,19 @@ impl Scenario {
     /// Whether processes of a member are told apart by sessions.
     pub fn has_sessions(&self) -> bool {
         self.sessions || self.fault.iter().any(Fault::needs_sessions)
+    }
+
+    /// Whether a snapshot is taken. The group of which it is taken must be closed, and its channels keep the order unless the
+    /// scenario says otherwise.
+    fn resolve_snapshot(&self, sessions: bool) -> Result<bool> {
+        match self.fault.iter().position(Fault::is_snapshot) {
+            Some(index) if sessions => {
+                let problem = "a snapshot needs a fixed set of processes and channels, and with sessions processes are \
+                               replaced; leave out sessions, replacements, clones and new addresses";
+                Err(ScenarioError::new(format!("fault[{index}].snapshot"), problem))
+            }
+            found => Ok(found.is_some()),
+        }
     }
 
     fn resolve_message_limit(&self) -> Result<u64> {
@@ -444,7 +473,9 @@ impl Scenario {
             processing: self.processing.unwrap_or_default().as_nanos(),
             loss: share(self.loss),
             duplication: share(self.duplicate),
-            fifo: self.fifo.unwrap_or(algorithm.needs_fifo()),
+            fifo: self.fifo.unwrap_or(
+                algorithm.needs_fifo() || self.fault.iter().any(Fault::is_snapshot),
+            ),
             links: self.resolve_links(members, kinds)?,
         })
     }

@@ -195,6 +195,7 @@ impl<P: Protocol> World<'_, '_, P> {
                 self.record(EventKind::Healed);
             }
             Action::Campaign(member) => self.campaign(self.process(member), out),
+            Action::Request(member) => self.request(self.process(member), out),
             Action::Command { member, command } => self.command(self.process(member), command, out),
             // Every single change is scheduled as an order.
             Action::Attributes { .. } => {}
@@ -242,6 +243,17 @@ impl<P: Protocol> World<'_, '_, P> {
         let told =
             |rules| EventKind::Commanded { member: id, command: format!("{command}"), rules };
         self.instruct(member, Event::Command(command), told, out);
+    }
+
+    /// A program on the member asks for what the algorithm provides.
+    fn request(&mut self, member: u32, out: &mut Effects<P>) {
+        let id = self.id(member);
+        self.instruct(
+            member,
+            Event::Request,
+            |rules| EventKind::Request { member: id, rules },
+            out,
+        );
     }
 
     /// Everything has been stopped that ran under the member's lease.

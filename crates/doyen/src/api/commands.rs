@@ -309,7 +309,8 @@ impl<T> Call<T> {
             | AdminCommand::GiveUp
             | AdminCommand::Drain { .. }
             | AdminCommand::Undrain
-            | AdminCommand::Attribute(_) => command.to_string(),
+            | AdminCommand::Attribute(_)
+            | AdminCommand::Snapshot => command.to_string(),
         }
     }
 

@@ -41,6 +41,7 @@ Examples:
   doyen sim --algorithm ring-list --members 0..7 --dead 7 --initiators 2,5
   doyen sim --algorithm chang-roberts --members 12 --ring random --initiators all --svg ring.svg
   doyen sim --algorithm bully --mode hardened --members 5 --leader 5 --crash 5@10ms --detector 5ms
+  doyen sim --algorithm bully --members 5 --snapshot 3@2ms
   doyen sim kordafshari/figure-1
   doyen sim my-scenario.toml --mode hardened
 
@@ -134,6 +135,10 @@ pub(crate) struct Sim {
     /// Deliver one message twice: 6:3:COORDINATOR; the copy 2ms after the first: 6:3:COORDINATOR+2ms
     #[arg(long, value_name = "FROM:TO:KIND", help_heading = "Faults")]
     twice: Vec<Twice>,
+
+    /// Take a snapshot of the whole group, started by a member: 3@5ms. Links keep the order of messages then
+    #[arg(long, value_name = "ID@TIME", value_parser = fault("snapshot"), help_heading = "Faults")]
+    snapshot: Vec<Fault>,
 
     /// Print one JSON object and nothing else
     #[arg(long, help_heading = "Output", conflicts_with_all = ["columns", "summary", "mermaid"])]
@@ -230,8 +235,8 @@ impl Sim {
         set(&mut scenario.loss, &self.loss);
         set(&mut scenario.duplicate, &self.duplicate);
         set(&mut scenario.chaos, &self.chaos);
-        let Self { crash, restart, pause, clock, cut, partition, heal, .. } = self;
-        let faults = [crash, restart, pause, clock, cut, partition, heal];
+        let Self { crash, restart, pause, clock, cut, partition, heal, snapshot, .. } = self;
+        let faults = [crash, restart, pause, clock, cut, partition, heal, snapshot];
         scenario.fault.extend(faults.into_iter().flatten().cloned());
         scenario.drop.extend_from_slice(&self.drop);
         scenario.late.extend_from_slice(&self.late);
