@@ -11,6 +11,9 @@ use crate::algorithm::{
     ring_list,
 };
 use crate::config::{Mode, Variant};
+use crate::exclusion::{
+    centralised, lamport, maekawa, raymond, ricart_agrawala, suzuki_kasami, token_ring, voting,
+};
 use crate::protocol::RuleText;
 use crate::session;
 
@@ -35,11 +38,47 @@ pub enum Algorithm {
     RingResilient,
     /// [`quorum`].
     Quorum,
+    /// [`centralised`].
+    Centralised,
+    /// [`voting`].
+    Voting,
+    /// [`lamport`].
+    Lamport,
+    /// [`ricart_agrawala`].
+    RicartAgrawala,
+    /// [`token_ring`].
+    TokenRing,
+    /// [`maekawa`].
+    Maekawa,
+    /// [`raymond`].
+    Raymond,
+    /// [`suzuki_kasami`].
+    SuzukiKasami,
 }
 
 impl Algorithm {
     /// Every algorithm, in the order of the specification.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 16] = [
+        Self::Bully,
+        Self::ModifiedBully,
+        Self::RingList,
+        Self::RingActiveList,
+        Self::RingAllIds,
+        Self::ChangRoberts,
+        Self::RingResilient,
+        Self::Quorum,
+        Self::Centralised,
+        Self::Voting,
+        Self::Lamport,
+        Self::RicartAgrawala,
+        Self::TokenRing,
+        Self::Maekawa,
+        Self::Raymond,
+        Self::SuzukiKasami,
+    ];
+
+    /// The algorithms that elect a leader.
+    pub const ELECTIONS: [Self; 8] = [
         Self::Bully,
         Self::ModifiedBully,
         Self::RingList,
@@ -50,8 +89,17 @@ impl Algorithm {
         Self::Quorum,
     ];
 
-    /// The algorithms that elect a leader.
-    pub const ELECTIONS: [Self; 8] = Self::ALL;
+    /// The algorithms that let one member at a time into the critical section.
+    pub const EXCLUSIONS: [Self; 8] = [
+        Self::Centralised,
+        Self::Voting,
+        Self::Lamport,
+        Self::RicartAgrawala,
+        Self::TokenRing,
+        Self::Maekawa,
+        Self::Raymond,
+        Self::SuzukiKasami,
+    ];
 
     /// The sources' elections, which have a textbook mode and a hardened one.
     pub const OF_SOURCES: [Self; 7] = [
@@ -66,7 +114,7 @@ impl Algorithm {
 
     /// What it does for its members. Whatever is about leaders or about the critical section only asks this first.
     pub fn purpose(self) -> Purpose {
-        Purpose::Elects
+        if Self::EXCLUSIONS.contains(&self) { Purpose::Excludes } else { Purpose::Elects }
     }
 
     /// Whether it elects a leader.
@@ -102,6 +150,14 @@ impl Algorithm {
             Self::ChangRoberts => "chang-roberts",
             Self::RingResilient => "ring-resilient",
             Self::Quorum => "quorum",
+            Self::Centralised => "centralised",
+            Self::Voting => "voting",
+            Self::Lamport => "lamport",
+            Self::RicartAgrawala => "ricart-agrawala",
+            Self::TokenRing => "token-ring",
+            Self::Maekawa => "maekawa",
+            Self::Raymond => "raymond",
+            Self::SuzukiKasami => "suzuki-kasami",
         }
     }
 
@@ -132,6 +188,18 @@ impl Algorithm {
             Self::Quorum => {
                 "a majority elects the best member, which leads under a lease that the majority renews"
             }
+            Self::Centralised => "a coordinator lets one member in after the other (cs677)",
+            Self::Voting => "a member enters with the votes of a majority of voters (cs677)",
+            Self::Lamport => "every member keeps the same queue of requests (Lamport 1978)",
+            Self::RicartAgrawala => {
+                "a member enters when all others have replied (Ricart and Agrawala 1981)"
+            }
+            Self::TokenRing => "a token goes round; its holder may enter (cs677)",
+            Self::Maekawa => {
+                "a member enters with the votes of its arbiters; any two sets of them meet (Maekawa 1985)"
+            }
+            Self::Raymond => "the token moves along the edges of a tree (Raymond 1989)",
+            Self::SuzukiKasami => "asks all others for the token (Suzuki and Kasami 1985)",
         }
     }
 
@@ -145,18 +213,38 @@ impl Algorithm {
             Self::RingAllIds => "os-textbook",
             Self::ChangRoberts => "os-textbook, cs425",
             Self::RingResilient => "cs425",
-            Self::Quorum => "beyond the sources",
+            Self::Quorum | Self::SuzukiKasami => "beyond the sources",
+            Self::Centralised | Self::Voting | Self::TokenRing => "cs677",
+            Self::RicartAgrawala => "cs677, cs425",
+            Self::Lamport | Self::Maekawa | Self::Raymond => "cs425",
         }
     }
 
     /// Whether messages go round a ring.
     pub fn is_ring(self) -> bool {
-        !matches!(self, Self::Bully | Self::ModifiedBully | Self::Quorum)
+        match self {
+            Self::RingList
+            | Self::RingActiveList
+            | Self::RingAllIds
+            | Self::ChangRoberts
+            | Self::RingResilient
+            | Self::TokenRing => true,
+            Self::Bully
+            | Self::ModifiedBully
+            | Self::Quorum
+            | Self::Centralised
+            | Self::Voting
+            | Self::Lamport
+            | Self::RicartAgrawala
+            | Self::Maekawa
+            | Self::Raymond
+            | Self::SuzukiKasami => false,
+        }
     }
 
     /// Whether it is correct only if links keep the order of messages.
     pub fn needs_fifo(self) -> bool {
-        matches!(self, Self::RingActiveList | Self::RingAllIds)
+        matches!(self, Self::RingActiveList | Self::RingAllIds | Self::Lamport | Self::Maekawa)
     }
 
     /// The literal readings that apply to it.
@@ -173,14 +261,26 @@ impl Algorithm {
             Self::ModifiedBully => &[Variant::Figure4, Variant::LiteralTimers, Variant::Eager],
             Self::RingAllIds => &[Variant::Absorb],
             Self::ChangRoberts => &[Variant::NoSwallow],
-            Self::RingList | Self::RingActiveList | Self::RingResilient | Self::Quorum => &[],
+            Self::Centralised => &[Variant::Deny],
+            Self::Voting => &[Variant::Serial],
+            Self::Lamport => &[Variant::SavedReplies],
+            Self::Maekawa => &[Variant::Original, Variant::Plain],
+            Self::RingList
+            | Self::RingActiveList
+            | Self::RingResilient
+            | Self::Quorum
+            | Self::RicartAgrawala
+            | Self::TokenRing
+            | Self::Raymond
+            | Self::SuzukiKasami => &[],
         }
     }
 
     /// Whether it has this mode.
     pub fn reads(self, mode: Mode) -> bool {
         match mode {
-            Mode::Hardened => true,
+            // Of the exclusions, one has a hardened form of its own; what tolerates crashes is a lock service.
+            Mode::Hardened => self.elects() || self == Self::RicartAgrawala,
             Mode::Textbook => self != Self::Quorum,
             Mode::Literal(variant) => self.variants().contains(&variant),
         }
@@ -207,10 +307,23 @@ impl Algorithm {
             Self::RingAllIds => ring_all_ids::rules::RULES,
             Self::ChangRoberts => chang_roberts::rules::RULES,
             Self::Quorum => quorum::rules::RULES,
+            Self::Centralised => centralised::rules::RULES,
+            Self::Voting => voting::rules::RULES,
+            Self::Lamport => lamport::rules::RULES,
+            Self::RicartAgrawala => ricart_agrawala::rules::RULES,
+            Self::TokenRing => token_ring::rules::RULES,
+            Self::Maekawa => maekawa::rules::RULES,
+            Self::Raymond => raymond::rules::RULES,
+            Self::SuzukiKasami => suzuki_kasami::rules::RULES,
         };
-        let hardened: &[_] = if self.has_leases() { &[] } else { leader_tracker::rules::RULES };
+        let hardened: &[_] = match self.elects() && !self.has_leases() {
+            true => leader_tracker::rules::RULES,
+            false => &[],
+        };
         let ring: &[_] = if self.is_ring() { &[FORWARDS] } else { &[] };
-        [own, hardened, ring, session::rules::RULES].into_iter().flatten()
+        // Members of a critical section have no sessions.
+        let sessions: &[_] = if self.elects() { session::rules::RULES } else { &[] };
+        [own, hardened, ring, sessions].into_iter().flatten()
     }
 
     /// What it guarantees in each of its modes.
@@ -269,13 +382,14 @@ pub struct Guarantee {
     pub algorithm: Algorithm,
     /// Hardened, or textbook.
     pub hardened: bool,
-    /// What "all follow the best live member" needs.
+    /// What "all follow the best live member" needs, or "at most one member is inside".
     pub safety: &'static str,
-    /// What "every election ends" needs.
+    /// What "every election ends" needs, or "every member that waits enters".
     pub liveness: &'static str,
     /// What happens in a partition.
     pub partition: &'static str,
-    /// What it costs without failures: n live members, the r-th lowest or any one of them detects.
+    /// What it costs without failures: for an election with n live members, the r-th lowest or any one of them detects; for
+    /// an entry into the critical section, with N members.
     pub cost: &'static str,
 }
 
@@ -296,6 +410,10 @@ const CALM: &str = "the network is stable from some moment on";
 const RETRIES: &str = "D holds from some moment on";
 const TWO_LEADERS: &str = "a leader on each side, also after it heals";
 const STOPS: &str = "the message is lost; no member is elected";
+const LINKS: &str = "links lose and duplicate nothing";
+const FIFO_LINKS: &str = "links lose and duplicate nothing, and keep the order of messages";
+const NO_CRASH: &str = "no member crashes, and every stay inside ends";
+const WAITS: &str = "members wait until it heals";
 const MEETS: &str = "a leader on each side, one after it heals; no fencing token";
 
 /// The table of guarantees. None of the sources' algorithms has "at most one leader at any instant" outside the synchronous
@@ -363,6 +481,73 @@ pub const GUARANTEES: &[Guarantee] = &[
             "6(N−1) for one candidate, then 2(N−1) every heartbeat",
         ],
     ),
+    Guarantee::new(
+        Algorithm::Centralised,
+        false,
+        [
+            LINKS,
+            "neither the coordinator nor a holder crashes, and every stay inside ends",
+            WAITS,
+            "3; none at the coordinator",
+        ],
+    ),
+    Guarantee::new(
+        Algorithm::Voting,
+        false,
+        [
+            "links lose and duplicate nothing, and no voter restarts",
+            "never certain: a member may be overtaken any number of times",
+            "the side with enough voters goes on, the other waits",
+            "2mk+m to 3mk−(k−1) in k attempts for m votes",
+        ],
+    ),
+    Guarantee::new(Algorithm::Lamport, false, [FIFO_LINKS, NO_CRASH, WAITS, "3(N−1)"]),
+    Guarantee::new(Algorithm::RicartAgrawala, false, [LINKS, NO_CRASH, WAITS, "2(N−1)"]),
+    Guarantee::new(
+        Algorithm::RicartAgrawala,
+        true,
+        [
+            "any links: messages may be late, lost or arrive twice",
+            "links lose nothing, no member crashes, and every stay inside ends",
+            WAITS,
+            "the same",
+        ],
+    ),
+    Guarantee::new(
+        Algorithm::TokenRing,
+        false,
+        [
+            LINKS,
+            NO_CRASH,
+            "the token is lost at the edge",
+            "1 if all want to enter; no bound if none does",
+        ],
+    ),
+    Guarantee::new(
+        Algorithm::Maekawa,
+        false,
+        [
+            FIFO_LINKS,
+            "no arbiter crashes, and every stay inside ends",
+            WAITS,
+            "3(K−1) idle, 4(K−1) saturated, for sets of K members",
+        ],
+    ),
+    Guarantee::new(
+        Algorithm::Raymond,
+        false,
+        [LINKS, NO_CRASH, WAITS, "2d idle, for a token d hops away; 4(N−1)/N saturated"],
+    ),
+    Guarantee::new(
+        Algorithm::SuzukiKasami,
+        false,
+        [
+            LINKS,
+            "the holder of the token does not crash, and every stay inside ends",
+            WAITS,
+            "N; none with the token",
+        ],
+    ),
 ];
 
 #[cfg(test)]
@@ -382,6 +567,10 @@ mod tests {
             let promised: Vec<bool> = algorithm.guarantees().map(|p| p.hardened).collect();
             let read = modes.into_iter().filter(|&mode| algorithm.reads(mode));
             assert_eq!(promised, read.map(|mode| mode == Mode::Hardened).collect::<Vec<_>>());
+            let lists = [&Algorithm::ELECTIONS[..], &Algorithm::EXCLUSIONS[..]];
+            let listed = lists.map(|list| list.contains(&algorithm));
+            assert_eq!(listed, [algorithm.elects(), !algorithm.elects()]);
+            assert_eq!(Algorithm::for_node(algorithm.name()).is_ok(), algorithm.elects());
         }
         assert!("buly".parse::<Algorithm>().unwrap_err().contains("use one of bully"));
     }
