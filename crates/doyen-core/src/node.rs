@@ -57,7 +57,8 @@ use crate::explore::{Explore, Giver, Serial};
 use crate::link::{self, Link, LinkConfig};
 use crate::members::{Incarnation, Members, NodeId, PeerSet};
 use crate::protocol::{
-    Bonds, Boot, Deliveries, Effect, Effects, Event, Holding, Kind, Notice, Protocol, Recording, View,
+    Bonds, Boot, Deliveries, Effect, Effects, Event, Holding, Kind, Notice, Protocol, Recording,
+    View,
 };
 
 pub use packet::{Body, Packet};

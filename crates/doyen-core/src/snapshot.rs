@@ -46,8 +46,8 @@ use serde::{Deserialize, Serialize};
 use crate::explore::{Explore, Giver, Serial};
 use crate::members::{Members, NodeId};
 use crate::protocol::{
-    AdminCommand, Bonds, Boot, Channel, Class, Commitments, Deliveries, Effect, Effects, Event, Family, Flaw,
-    Holding, Kind, Message, Notice, Protocol, Recording, View,
+    AdminCommand, Bonds, Boot, Channel, Class, Commitments, Deliveries, Effect, Effects, Event,
+    Family, Flaw, Holding, Kind, Message, Notice, Protocol, Recording, View,
 };
 
 /// The kind that the layer adds to those of the algorithm.
@@ -116,6 +116,14 @@ impl<M: Message> Message for Marked<M> {
         match self {
             Self::Marker => Commitments::default(),
             Self::Plain { message, .. } => message.commitments(),
+        }
+    }
+
+    /// A run goes on until every marker has come.
+    fn is_background(&self) -> bool {
+        match self {
+            Self::Marker => false,
+            Self::Plain { message, .. } => message.is_background(),
         }
     }
 

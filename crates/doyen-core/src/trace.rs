@@ -223,14 +223,19 @@ impl EventKind {
                 format!("records its state: it holds {held}")
             }
             Notice::Recorded { view, holding: None } => {
-                let leader = view.leader.map_or("no leader".to_owned(), |it| format!("leader {it}"));
+                let leader =
+                    view.leader.map_or("no leader".to_owned(), |it| format!("leader {it}"));
                 format!("records its state: {}, {leader}", view.role)
             }
             Notice::ChannelRecorded { from, messages: 0, .. } => {
                 format!("records that nothing was under way from {from}")
             }
             Notice::ChannelRecorded { from, messages, amount: 0 } => {
-                let messages = if messages == 1 { "1 message".to_owned() } else { format!("{messages} messages") };
+                let messages = if messages == 1 {
+                    "1 message".to_owned()
+                } else {
+                    format!("{messages} messages")
+                };
                 format!("records {messages} under way from {from}")
             }
             Notice::ChannelRecorded { from, amount, .. } => {

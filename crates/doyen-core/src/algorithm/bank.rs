@@ -79,12 +79,7 @@ impl Protocol for Bank {
         Self { id, balance: START, paid_out: 0 }
     }
 
-    fn handle(
-        &mut self,
-        config: &Config,
-        event: Event<Payment, Timer>,
-        out: &mut Effects<Self>,
-    ) {
+    fn handle(&mut self, config: &Config, event: Event<Payment, Timer>, out: &mut Effects<Self>) {
         match event {
             Event::Request => self.pay(config, out),
             Event::Message { message: Payment { amount }, .. } => {

@@ -115,7 +115,8 @@ impl AlgorithmMessage for Message {
 
 impl fmt::Display for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let list = |log: &[Multicast]| log.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+        let list =
+            |log: &[Multicast]| log.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
         match self {
             Self::Submit { message } => write!(f, "SUBMIT {message}"),
             Self::Order { term, position, message } => {
@@ -154,7 +155,7 @@ impl Protocol for Sequencer {
         };
         if let Origin::Founding { leader } = boot.origin {
             let leader = leader.unwrap_or(config.members.at(0));
-            let term = next_term(config, leader, Term(0));
+            let term = config.members.next_term_of(leader, Term(0));
             member.leader = Some(leader);
             member.kept = Kept { term, installed: term, log: Vec::new() };
             if leader == id {
@@ -217,15 +218,6 @@ impl Protocol for Sequencer {
     fn deliveries(&self) -> Option<&Deliveries> {
         Some(&self.delivered)
     }
-}
-
-/// The next term of `owner` after `last`: terms are dealt out to the members in turn.
-fn next_term(config: &Config, owner: NodeId, last: Term) -> Term {
-    let count = config.members.len() as u64;
-    let place = config.members.position(owner).unwrap_or_default() as u64;
-    let round = last.0 / count * count;
-    let term = round + place + 1;
-    Term(if term > last.0 { term } else { term.saturating_add(count) })
 }
 
 impl Sequencer {
@@ -296,8 +288,12 @@ impl Sequencer {
     /// Q4: delivers what a majority has.
     fn commit(&mut self, cx: &mut Cx<'_>) {
         let Duty::Order(stored) = &self.duty else { return };
-        let mut positions: Vec<usize> =
-            cx.config.members.others(self.id).map(|id| stored.get(&id).copied().unwrap_or(0)).collect();
+        let mut positions: Vec<usize> = cx
+            .config
+            .members
+            .others(self.id)
+            .map(|id| stored.get(&id).copied().unwrap_or(0))
+            .collect();
         positions.push(self.kept.log.len());
         positions.sort_unstable();
         // As many members have at least this much as make a majority.
@@ -315,7 +311,7 @@ impl Sequencer {
     fn take_over(&mut self, cx: &mut Cx<'_>) {
         cx.out.rule("Q5");
         cx.out.election_started();
-        self.kept.term = next_term(cx.config, self.id, self.kept.term);
+        self.kept.term = cx.config.members.next_term_of(self.id, self.kept.term);
         self.leader = Some(self.id);
         self.duty = Duty::Collect(BTreeMap::new());
         self.store(cx);
@@ -328,10 +324,11 @@ impl Sequencer {
     fn finish_collecting(&mut self, cx: &mut Cx<'_>) {
         let Duty::Collect(logs) = &self.duty else { return };
         let mut others = cx.config.members.others(self.id);
-        let is_enough = match Self::is_stable(cx.config) || cx.config.reads(Variant::CollectsMajority) {
-            true => logs.len() + 1 > cx.config.members.len() / 2,
-            false => others.all(|id| self.down.contains(id) || logs.contains_key(&id)),
-        };
+        let is_enough =
+            match Self::is_stable(cx.config) || cx.config.reads(Variant::CollectsMajority) {
+                true => logs.len() + 1 > cx.config.members.len() / 2,
+                false => others.all(|id| self.down.contains(id) || logs.contains_key(&id)),
+            };
         if !is_enough {
             return;
         }

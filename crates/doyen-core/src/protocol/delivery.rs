@@ -38,7 +38,8 @@ impl Deliveries {
 
     /// The first message that it has delivered twice.
     pub fn duplicate(&self) -> Option<Multicast> {
-        let seen_before = |(place, name): (usize, &Multicast)| self.sequence[..place].contains(name);
+        let seen_before =
+            |(place, name): (usize, &Multicast)| self.sequence[..place].contains(name);
         let mut placed = self.sequence.iter().enumerate();
         placed.find(|&it| seen_before(it)).map(|(_, &name)| name)
     }

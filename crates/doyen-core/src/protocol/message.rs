@@ -33,6 +33,13 @@ pub trait Message: Clone + Eq + Hash + Debug + fmt::Display + Serialize {
         0
     }
 
+    /// Whether it is background traffic, which goes on even if nothing is to be done. A run is quiet when only such
+    /// messages are under way.
+    #[inline]
+    fn is_background(&self) -> bool {
+        self.kind().class != Class::Algorithm
+    }
+
     // Addresses: only the layer that meets the network directly knows them.
 
     /// Its destination. `None` if the protocol does not know addresses, or leaves it to the host to resolve the
@@ -63,6 +70,12 @@ pub trait AlgorithmMessage: Clone + Eq + Hash + Debug + fmt::Display + Serialize
         wire::encoded_len(self)
     }
 
+    /// Whether it is under way even if nothing is to be done, such as the token of a ring.
+    #[inline]
+    fn is_background(&self) -> bool {
+        self.kind().class != Class::Algorithm
+    }
+
     /// What it says about votes and leases. An algorithm without leases keeps this default.
     fn commitments(&self) -> Commitments {
         Commitments::default()
@@ -83,6 +96,11 @@ impl<M: AlgorithmMessage> Message for M {
     #[inline]
     fn encoded_len(&self) -> usize {
         AlgorithmMessage::encoded_len(self)
+    }
+
+    #[inline]
+    fn is_background(&self) -> bool {
+        AlgorithmMessage::is_background(self)
     }
 
     fn commitments(&self) -> Commitments {

@@ -71,7 +71,10 @@ impl fmt::Display for Flaw {
                 write!(f, "records the receipt of a message that {from} has not sent in its record")
             }
             Self::Missing { from } => {
-                write!(f, "misses a message that {from} has sent in its record: it came after the marker")
+                write!(
+                    f,
+                    "misses a message that {from} has sent in its record: it came after the marker"
+                )
             }
             Self::Surplus { from } => {
                 write!(f, "records a message under way that {from} has not sent in its record")

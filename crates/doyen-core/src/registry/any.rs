@@ -20,12 +20,16 @@ use crate::algorithm::{
     ring_resilient, sequencer,
 };
 use crate::config::Config;
+use crate::exclusion::{
+    centralised, lamport, maekawa, raymond, ricart_agrawala, suzuki_kasami, token_recovery,
+    token_ring, voting,
+};
 use crate::explore::{Explore, Giver, Serial};
 use crate::members::{Incarnation, NodeId, Term};
 use crate::node::Packet;
 use crate::protocol::{
-    AlgorithmMessage, Bonds, Boot, Commitments, Deliveries, Durable, Effect, Effects, Event, Holding, Kind, Message,
-    Protocol, View,
+    AlgorithmMessage, Bonds, Boot, Commitments, Deliveries, Durable, Effect, Effects, Event,
+    Holding, Kind, Message, Protocol, View,
 };
 use crate::session::{Kept, Letter};
 
@@ -45,28 +49,46 @@ macro_rules! dispatch {
             $closed::ChangRoberts($inner) => $body,
             $closed::RingResilient($inner) => $body,
             $closed::Quorum($inner) => $body,
+            $closed::Centralised($inner) => $body,
+            $closed::Voting($inner) => $body,
+            $closed::Lamport($inner) => $body,
+            $closed::RicartAgrawala($inner) => $body,
+            $closed::TokenRing($inner) => $body,
+            $closed::Maekawa($inner) => $body,
+            $closed::Raymond($inner) => $body,
+            $closed::SuzukiKasami($inner) => $body,
+            $closed::TokenRecovery($inner) => $body,
             $closed::Bank($inner) => $body,
             $closed::Sequencer($inner) => $body,
         }
     };
     ($algorithm:expr, $P:ident => $body:expr) => {
         $crate::dispatch!(@ $algorithm, $P, $body,
-            Bully: bully::Bully,
-            ModifiedBully: modified_bully::ModifiedBully,
-            RingList: ring_list::RingList,
-            RingActiveList: ring_active_list::RingActiveList,
-            RingAllIds: ring_all_ids::RingAllIds,
-            ChangRoberts: chang_roberts::ChangRoberts,
-            RingResilient: ring_resilient::RingResilient,
-            Quorum: quorum::Quorum,
-            Bank: bank::Bank,
-            Sequencer: sequencer::Sequencer,
+            Bully: algorithm::bully::Bully,
+            ModifiedBully: algorithm::modified_bully::ModifiedBully,
+            RingList: algorithm::ring_list::RingList,
+            RingActiveList: algorithm::ring_active_list::RingActiveList,
+            RingAllIds: algorithm::ring_all_ids::RingAllIds,
+            ChangRoberts: algorithm::chang_roberts::ChangRoberts,
+            RingResilient: algorithm::ring_resilient::RingResilient,
+            Quorum: algorithm::quorum::Quorum,
+            Centralised: exclusion::centralised::Centralised,
+            Voting: exclusion::voting::Voting,
+            Lamport: exclusion::lamport::Lamport,
+            RicartAgrawala: exclusion::ricart_agrawala::RicartAgrawala,
+            TokenRing: exclusion::token_ring::TokenRing,
+            Maekawa: exclusion::maekawa::Maekawa,
+            Raymond: exclusion::raymond::Raymond,
+            SuzukiKasami: exclusion::suzuki_kasami::SuzukiKasami,
+            TokenRecovery: exclusion::token_recovery::TokenRecovery,
+            Bank: algorithm::bank::Bank,
+            Sequencer: algorithm::sequencer::Sequencer,
         )
     };
-    (@ $algorithm:expr, $P:ident, $body:expr, $($name:ident: $module:ident::$protocol:ident,)*) => {
+    (@ $algorithm:expr, $P:ident, $body:expr, $($name:ident: $folder:ident::$module:ident::$protocol:ident,)*) => {
         match $algorithm {
             $($crate::registry::Algorithm::$name => {
-                type $P = $crate::algorithm::$module::$protocol;
+                type $P = $crate::$folder::$module::$protocol;
                 $body
             })*
         }
@@ -156,6 +178,15 @@ registered! {
     ChangRoberts: chang_roberts::ChangRoberts,
     RingResilient: ring_resilient::RingResilient,
     Quorum: quorum::Quorum,
+    Centralised: centralised::Centralised,
+    Voting: voting::Voting,
+    Lamport: lamport::Lamport,
+    RicartAgrawala: ricart_agrawala::RicartAgrawala,
+    TokenRing: token_ring::TokenRing,
+    Maekawa: maekawa::Maekawa,
+    Raymond: raymond::Raymond,
+    SuzukiKasami: suzuki_kasami::SuzukiKasami,
+    TokenRecovery: token_recovery::TokenRecovery,
     Bank: bank::Bank,
     Sequencer: sequencer::Sequencer,
 }
@@ -381,6 +412,10 @@ impl Explore for AnyProtocol {
 impl Message for AnyMessage {
     fn kind(&self) -> Kind {
         dispatch!(in AnyMessage: self, message => message.kind())
+    }
+
+    fn is_background(&self) -> bool {
+        dispatch!(in AnyMessage: self, message => Message::is_background(message))
     }
 
     fn commitments(&self) -> Commitments {

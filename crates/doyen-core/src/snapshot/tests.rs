@@ -32,8 +32,7 @@ fn config() -> SnapshotConfig<Config> {
 
 impl State {
     fn start(config: &SnapshotConfig<Config>) -> Self {
-        let start =
-            |id| Member::start(id, config, testing::founding(), &mut Effects::new());
+        let start = |id| Member::start(id, config, testing::founding(), &mut Effects::new());
         let pairs = (1..=3).flat_map(|from| (1..=3).map(move |to| (from, to)));
         Self {
             members: config.members.iter().map(start).collect(),
@@ -58,7 +57,8 @@ impl State {
 
     fn application(&self) -> Application {
         let held = |member: &Member| member.holding().unwrap().held;
-        let payments = |sent: &Vec<Sent>| sent.iter().map(Message::amount).filter(|it| *it > 0).collect();
+        let payments =
+            |sent: &Vec<Sent>| sent.iter().map(Message::amount).filter(|it| *it > 0).collect();
         let held = self.members.iter().map(held).collect();
         (held, self.channels.values().map(payments).collect(), self.left.clone())
     }
@@ -112,7 +112,8 @@ fn cut(recordings: &[Recording]) -> Cut {
 fn explore(who: u32, fifo: bool) -> (usize, Vec<(State, Vec<String>)>) {
     let config = config();
     let start = State::start(&config);
-    let mut reached: HashMap<State, Option<(State, String)>> = HashMap::from([(start.clone(), None)]);
+    let mut reached: HashMap<State, Option<(State, String)>> =
+        HashMap::from([(start.clone(), None)]);
     let (mut open, mut ends) = (VecDeque::from([start]), Vec::new());
     while let Some(state) = open.pop_front() {
         let next = state.next(&config, who, fifo);
@@ -163,9 +164,9 @@ fn every_snapshot_over_fifo_channels_is_consistent_and_each_initiator_can_record
         }
         assert_eq!(cuts.len(), 18, "{who} starts");
         assert!(cuts.contains(&lecture), "{who} starts");
-        let totals = cuts.iter().map(|(held, under_way)| {
-            held.iter().sum::<u64>() + under_way.values().sum::<u64>()
-        });
+        let totals = cuts
+            .iter()
+            .map(|(held, under_way)| held.iter().sum::<u64>() + under_way.values().sum::<u64>());
         assert_eq!(totals.collect::<BTreeSet<u64>>(), BTreeSet::from([290, 300]));
     }
 }

@@ -75,6 +75,9 @@ fn of_fault(fault: &Fault) -> String {
         Action::LinkOverride(_) => {
             "the network changes, and the formulas assume that it does not".to_owned()
         }
+        Action::Request(member) => {
+            format!("{member} makes a request, and the formulas are about elections")
+        }
         Action::CopyDisk(_) | Action::Command { .. } | Action::Attributes { .. } => {
             "an operator acts, and the formulas assume that none does".to_owned()
         }

@@ -4,7 +4,11 @@ use crate::protocol::RuleText;
 
 /// The rules, in the order of the table.
 pub const RULES: &[RuleText] = &[
-    RuleText::new("Q1", "submits a message", "{m} sends its program's message to the leader, to be ordered."),
+    RuleText::new(
+        "Q1",
+        "submits a message",
+        "{m} sends its program's message to the leader, to be ordered.",
+    ),
     RuleText::new(
         "Q2",
         "orders a message",
