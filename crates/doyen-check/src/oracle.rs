@@ -227,10 +227,17 @@ impl Oracle {
             State::View(_) => None,
         });
         let carried = cut.channels.iter().map(|it| {
-            Fact::new(it.to, format!("recorded under way from {}: {}", it.from, it.messages.join(", ")))
+            Fact::new(
+                it.to,
+                format!("recorded under way from {}: {}", it.from, it.messages.join(", ")),
+            )
         });
         let noticed = cut.flaws.iter().filter_map(|it| Some(Fact::new(it.member?, &*it.text)));
-        self.found(Property::ConsistentCut, outcome.end, held.chain(carried).chain(noticed).collect());
+        self.found(
+            Property::ConsistentCut,
+            outcome.end,
+            held.chain(carried).chain(noticed).collect(),
+        );
     }
 
     /// What a run with lasting faults has not shown by its end.

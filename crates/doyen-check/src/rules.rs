@@ -67,7 +67,8 @@ impl Rules {
             return wrong("transfers, --commands, --rejoins", problem);
         }
         if self.budget.snapshots > 0 && case.sessions {
-            let problem = "a snapshot needs a fixed set of processes; leave out --sessions".to_owned();
+            let problem =
+                "a snapshot needs a fixed set of processes; leave out --sessions".to_owned();
             return wrong("snapshots", problem);
         }
         self.timers.suit(case).map_err(|problem| ScenarioError::new("timers", problem))?;

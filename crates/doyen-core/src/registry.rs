@@ -669,7 +669,8 @@ mod tests {
             assert_eq!(promised, read.map(|mode| mode == Mode::Hardened).collect::<Vec<_>>());
             let lists = [&Algorithm::ELECTIONS[..], &Algorithm::EXCLUSIONS[..]];
             let listed = lists.map(|list| list.contains(&algorithm));
-            assert_eq!(listed, [algorithm.elects(), !algorithm.elects()]);
+            let excludes = algorithm.purpose() == Purpose::Excludes;
+            assert_eq!(listed, [algorithm.elects(), excludes]);
             assert_eq!(Algorithm::for_node(algorithm.name()).is_ok(), algorithm.elects());
         }
         assert!("buly".parse::<Algorithm>().unwrap_err().contains("use one of bully"));

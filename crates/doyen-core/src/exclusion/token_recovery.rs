@@ -265,7 +265,7 @@ impl Recovery {
 impl AlgorithmMessage for Message {
     kinds! {
         Self::Token { .. } => Kind::own("TOKEN", Family::HandOver, "lets its holder enter"),
-        Self::Probe { .. } => Kind::own("PROBE", Family::Ask, "asks whether the receiver holds the token"),
+        Self::Probe { .. } => Kind::own("PROBE", Family::Upkeep, "asks whether the receiver holds the token"),
         Self::Have { .. } => Kind::own("HAVE", Family::Answer, "says whether its sender holds the token"),
         Self::Adopt { .. } => Kind::own("ADOPT", Family::HandOver, "makes the receiver's token one of a later generation"),
     }

@@ -473,9 +473,9 @@ impl Scenario {
             processing: self.processing.unwrap_or_default().as_nanos(),
             loss: share(self.loss),
             duplication: share(self.duplicate),
-            fifo: self.fifo.unwrap_or(
-                algorithm.needs_fifo() || self.fault.iter().any(Fault::is_snapshot),
-            ),
+            fifo: self
+                .fifo
+                .unwrap_or(algorithm.needs_fifo() || self.fault.iter().any(Fault::is_snapshot)),
             links: self.resolve_links(members, kinds)?,
         })
     }
