@@ -39,6 +39,18 @@ pub fn differences(case: &Case, outcome: &Outcome, formula: Option<&Formula>) ->
         let [must, down] = [must, down].map(|ids| listed(&ids));
         found.compare("down", Some(must.as_str()), down.as_str());
     }
+    let run = outcome.exclusion.as_ref();
+    let entries = run.map_or(0, |run| run.entries.len() as u64);
+    found.compare("entries", expect.entries, entries);
+    let two_inside = run.is_some_and(|run| run.overlap > Span::ZERO || !run.broken.is_empty());
+    found.compare("two_inside", expect.two_inside, two_inside);
+    if let Some(must) = &expect.waiting {
+        let waiting: Vec<u32> = run.iter().flat_map(|run| &run.waiting).map(|id| id.0).collect();
+        let mut must = must.clone();
+        must.sort_unstable();
+        let [must, waiting] = [must, waiting].map(|ids| listed(&ids));
+        found.compare("waiting", Some(must.as_str()), waiting.as_str());
+    }
     found.compare("quiet", expect.quiet, outcome.ended == Ended::Quiet);
     let matches = formula.is_some_and(|formula| formula.value == messages.total);
     found.compare("formula_matches", expect.formula_matches, matches);

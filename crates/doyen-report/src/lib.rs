@@ -8,6 +8,7 @@
 
 pub mod availability;
 pub mod claims;
+pub mod exclusion;
 pub mod expectation;
 pub mod expression;
 pub mod formula;

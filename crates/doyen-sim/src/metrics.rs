@@ -1,5 +1,7 @@
 //! The metrics of a run: every message, every stage, every moment without a leader.
 
+pub mod sections;
+
 use std::fmt;
 
 use doyen_core::members::NodeId;
@@ -45,6 +47,9 @@ pub struct Outcome {
     pub events: u64,
     /// How many old processes of members run at the end, beside the present ones.
     pub old_processes: u32,
+    /// What came of the critical section, where there is one.
+    #[serde(skip)]
+    pub exclusion: Option<sections::Exclusion>,
     /// The messages that the scenario changes, but that no member sent.
     #[serde(skip)]
     pub never_sent: Vec<MessageName>,
@@ -331,6 +336,7 @@ impl Recorder {
             views,
             old_processes: 0,
             never_sent: Vec::new(),
+            exclusion: None,
         }
     }
 }

@@ -47,17 +47,17 @@ pub fn watched(case: &Case, watchers: Watchers<'_>) -> Outcome {
         };
         return observe_as::<Node<AnyProtocol>>(case, &config, with_pace, watchers);
     }
-    #[cfg(target_arch = "wasm32")]
-    return in_one_world(case, watchers);
     #[cfg(not(target_arch = "wasm32"))]
-    dispatch!(case.algorithm, P => {
-        observe_as::<P>(case, &case.config, with_pace, watchers)
-    })
+    if case.algorithm.elects() {
+        return dispatch!(case.algorithm, P => {
+            observe_as::<P>(case, &case.config, with_pace, watchers)
+        });
+    }
+    in_one_world(case, watchers)
 }
 
 /// Runs bare members in the one world for all algorithms. Everything is the same but the outcome's digest, which knows
 /// timers by their hash.
-#[cfg(any(target_arch = "wasm32", test))]
 fn in_one_world(case: &Case, watchers: Watchers<'_>) -> Outcome {
     let at_pace = |config: &AnyConfig, id, pace: PaceOverride| {
         let mut config = config.clone();
@@ -148,6 +148,7 @@ fn setup<'c, P: Protocol>(case: &'c Case, config: &'c P::Config) -> Setup<'c, P:
         dead_known: !case.contact_dead,
         leader: case.leader,
         initiators: &case.initiators,
+        requests: case.requests.as_ref(),
         faults: &case.faults,
         changes: &case.changes,
         chaos: case.chaos.as_ref(),
@@ -166,6 +167,10 @@ fn setup<'c, P: Protocol>(case: &'c Case, config: &'c P::Config) -> Setup<'c, P:
 /// clock; and what a link override or a change of a message has delayed arrives, be it the heartbeat of a leader that is
 /// dead.
 fn settle(case: &Case) -> Span {
+    // Once no member waits or is inside, a token that goes round lets none in.
+    if !case.algorithm.elects() {
+        return Span::ZERO;
+    }
     let timing = &case.config.timing;
     let layers = node_config(case);
     let detector = layers.detector.map_or(Span::ZERO, |detector| detector.patience() * 2);

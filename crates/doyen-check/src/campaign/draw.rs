@@ -14,6 +14,7 @@ use doyen_core::registry::Algorithm;
 use doyen_core::time::Span;
 
 use super::Campaign;
+use crate::rules::only_elections;
 use doyen_sim::network::DelayModel;
 use doyen_sim::random::{Random, splitmix};
 use doyen_sim::scenario::{MemberList, Scenario, ScenarioError};
@@ -42,6 +43,9 @@ pub(super) fn scenario(campaign: &Campaign, number: u64) -> Result<Scenario, Sce
         _ if campaign.lasting => {
             let problem = "only a quorum tolerates faults that last";
             return Err(ScenarioError::new("algorithm", problem));
+        }
+        _ if !algorithm.elects() => {
+            return Err(ScenarioError::new("algorithm", only_elections(algorithm)));
         }
         _ => election::draw(&mut scenario, random)?,
     };
