@@ -186,6 +186,7 @@ impl Oracle {
     fn close(&mut self, members: &Members, outcome: &Outcome) {
         self.close_lasting(outcome);
         self.close_snapshot(outcome);
+        self.close_multicast(outcome);
         let rated = self.ratings.apply(members, &outcome.views);
         let members = rated.as_ref().unwrap_or(members);
         let about_the_end: Vec<Property> = self
@@ -238,6 +239,31 @@ impl Oracle {
             outcome.end,
             held.chain(carried).chain(noticed).collect(),
         );
+    }
+
+    /// Whether what the members of a multicast have delivered fits together. What was delivered stays delivered, so that is
+    /// judged at the end.
+    fn close_multicast(&mut self, outcome: &Outcome) {
+        let Some(multicast) = &outcome.multicast else { return };
+        let fact = |id: NodeId| {
+            let sequence = multicast.delivered.get(&id).map_or(String::new(), |it| it.join(", "));
+            Fact::new(id, format!("has delivered {sequence}"))
+        };
+        let both = |(one, other): (NodeId, NodeId)| vec![fact(one), fact(other)];
+        if let Some((id, message)) = multicast.duplicate {
+            let twice = vec![Fact::new(id, format!("has delivered {message} twice"))];
+            self.found(Property::NoDuplicates, outcome.end, twice);
+        }
+        if let Some(pair) = multicast.disorder {
+            self.found(Property::TotalOrder, outcome.end, both(pair));
+        }
+        if let Some(pair) = multicast.contradiction.or(multicast.disorder) {
+            self.found(Property::DeliveriesStay, outcome.end, both(pair));
+        }
+        if multicast.resets > 0 || !multicast.lost.is_empty() {
+            let all = multicast.delivered.keys().map(|&id| fact(id)).collect();
+            self.found(Property::DeliveriesStay, outcome.end, all);
+        }
     }
 
     /// What a run with lasting faults has not shown by its end.

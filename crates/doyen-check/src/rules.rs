@@ -1,5 +1,6 @@
 //! The rules of an exploration: which faults are possible, when timers expire, and what must hold.
 
+use doyen_core::registry::Algorithm;
 use doyen_sim::scenario::{Case, ScenarioError};
 use doyen_sim::time::Time;
 
@@ -61,6 +62,9 @@ impl Rules {
         if self.scope.is_some() {
             return Ok(());
         }
+        if !case.algorithm.elects() {
+            return wrong("algorithm", only_elections(case.algorithm));
+        }
         let Budget { crashes, restarts, campaigns, transfers, commands, rejoins, .. } = self.budget;
         if transfers + commands + rejoins > 0 && !case.algorithm.has_leases() {
             let problem = "only a quorum has these; add --algorithm quorum".to_owned();
@@ -86,4 +90,11 @@ impl Rules {
         }
         Ok(())
     }
+}
+
+/// Why an algorithm that does not elect is not checked.
+pub(crate) fn only_elections(algorithm: Algorithm) -> String {
+    format!(
+        "{algorithm} elects no leader, and only elections are checked like this; `doyen sim` judges each of its runs"
+    )
 }

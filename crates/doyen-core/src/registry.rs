@@ -622,7 +622,7 @@ pub const GUARANTEES: &[Guarantee] = &[
         Algorithm::Bank,
         false,
         [
-            "FIFO links that lose nothing: every snapshot is consistent, and no money is lost or made in it",
+            "links lose nothing and keep the order",
             "no member fails during the snapshot",
             "markers are lost; the snapshot stays incomplete",
             "N(N−1) markers",

@@ -44,7 +44,7 @@ fn call(method: &str, request: &Value) -> String {
 }
 
 fn for_each(check: impl Fn(&Recorded)) {
-    for entry in gallery::entries() {
+    for entry in gallery::in_lab() {
         check(&Recorded::of(entry));
     }
 }

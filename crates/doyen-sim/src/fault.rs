@@ -125,8 +125,6 @@ pub enum Action {
     Heal,
     /// A member notices that the coordinator is gone.
     Campaign(NodeId),
-    /// A program on a member asks for what the algorithm provides.
-    Request(NodeId),
     /// An operator gives a member a command.
     Command {
         /// The member.
@@ -270,7 +268,6 @@ impl Action {
             Self::LinkOverride(_) => "link",
             Self::Heal => "heal",
             Self::Campaign(_) => "campaign",
-            Self::Request(_) => "request",
             Self::Command { command: AdminCommand::Snapshot, .. } => "snapshot",
             Self::Command { .. } | Self::Attributes { .. } => "command",
         }
@@ -302,7 +299,6 @@ impl Fault {
             | Action::Pause { member, .. }
             | Action::Clock { member, .. }
             | Action::Campaign(member)
-            | Action::Request(member)
             | Action::Command { member, command: AdminCommand::Snapshot } => vec![(kind, member)],
             Action::Cut { from, to } | Action::Mend { from, to } => vec![(kind, from), (kind, to)],
             Action::Partition { groups, old } => {
@@ -349,13 +345,7 @@ impl Fault {
     /// Whether something breaks or is mended: what operators ask for is no fault, nor is an election.
     fn is_breakage(&self) -> bool {
         let asked = |it: &Action| {
-            matches!(
-                it,
-                Action::Command { .. }
-                    | Action::Attributes { .. }
-                    | Action::Campaign(_)
-                    | Action::Request(_)
-            )
+            matches!(it, Action::Command { .. } | Action::Attributes { .. } | Action::Campaign(_))
         };
         !asked(&self.what)
     }

@@ -1,5 +1,7 @@
 //! The metrics of a run: every message, every stage, every moment without a leader.
 
+pub mod sections;
+
 use std::fmt;
 
 use doyen_core::members::NodeId;
@@ -53,6 +55,9 @@ pub struct Outcome {
     pub multicast: Option<Delivered>,
     /// How many old processes of members run at the end, beside the present ones.
     pub old_processes: u32,
+    /// What came of the critical section, where there is one.
+    #[serde(skip)]
+    pub exclusion: Option<sections::Exclusion>,
     /// The messages that the scenario changes, but that no member sent.
     #[serde(skip)]
     pub never_sent: Vec<MessageName>,
@@ -346,6 +351,7 @@ impl Recorder {
             multicast: None,
             old_processes: 0,
             never_sent: Vec::new(),
+            exclusion: None,
         }
     }
 }

@@ -6,7 +6,7 @@ use doyen_core::layers::{self, Layers};
 use doyen_core::members::{Incarnation, NodeId};
 use doyen_core::node::{Node, NodeConfig};
 use doyen_core::protocol::{Boot, Effects, Origin, Protocol, View};
-use doyen_core::registry::{AnyConfig, AnyProtocol};
+use doyen_core::registry::{AnyConfig, AnyProtocol, Purpose};
 use doyen_core::session::{Session, SessionConfig};
 use doyen_core::snapshot::{Snapshot, SnapshotConfig};
 use doyen_core::time::Span;
@@ -51,12 +51,13 @@ pub fn watched(case: &Case, watchers: Watchers<'_>) -> Outcome {
         };
         return observe_as::<Node<AnyProtocol>>(case, &config, with_pace, watchers);
     }
-    #[cfg(target_arch = "wasm32")]
-    return in_one_world(case, watchers);
     #[cfg(not(target_arch = "wasm32"))]
-    dispatch!(case.algorithm, P => {
-        observe_as::<P>(case, &case.config, with_pace, watchers)
-    })
+    if case.algorithm.elects() {
+        return dispatch!(case.algorithm, P => {
+            observe_as::<P>(case, &case.config, with_pace, watchers)
+        });
+    }
+    in_one_world(case, watchers)
 }
 
 /// Runs members of which a snapshot is taken. The layer that takes it is the highest: the link is beneath it.
@@ -79,7 +80,6 @@ fn recorded(case: &Case, watchers: Watchers<'_>) -> Outcome {
 
 /// Runs bare members in the one world for all algorithms. Everything is the same but the outcome's digest, which knows
 /// timers by their hash.
-#[cfg(any(target_arch = "wasm32", test))]
 fn in_one_world(case: &Case, watchers: Watchers<'_>) -> Outcome {
     let at_pace = |config: &AnyConfig, id, pace: PaceOverride| {
         let mut config = config.clone();
@@ -97,7 +97,12 @@ fn observe_as<P: Protocol>(
 ) -> Outcome {
     let mut setup = setup::<P>(case, config);
     setup.with_pace = Some(with_pace);
-    World::<P>::new(&setup, watchers).run()
+    let outcome = World::<P>::new(&setup, watchers).run();
+    match case.algorithm.purpose() {
+        Purpose::Elects | Purpose::Excludes => outcome,
+        // The world plays clients that make requests, but there is no section.
+        Purpose::Records | Purpose::Serves => Outcome { exclusion: None, ..outcome },
+    }
 }
 
 /// The configuration of a member that comes up with another pace.
@@ -180,6 +185,7 @@ fn setup<'c, P: Protocol>(case: &'c Case, config: &'c P::Config) -> Setup<'c, P:
         dead_known: !case.contact_dead,
         leader: case.leader,
         initiators: &case.initiators,
+        requests: case.requests.as_ref(),
         faults: &case.faults,
         changes: &case.changes,
         chaos: case.chaos.as_ref(),
@@ -198,6 +204,10 @@ fn setup<'c, P: Protocol>(case: &'c Case, config: &'c P::Config) -> Setup<'c, P:
 /// clock; and what a link override or a change of a message has delayed arrives, be it the heartbeat of a leader that is
 /// dead.
 fn settle(case: &Case) -> Span {
+    // Once no member waits or is inside, a token that goes round lets none in.
+    if case.algorithm.purpose() == Purpose::Excludes {
+        return Span::ZERO;
+    }
     let timing = &case.config.timing;
     let layers = node_config(case);
     let detector = layers.detector.map_or(Span::ZERO, |detector| detector.patience() * 2);

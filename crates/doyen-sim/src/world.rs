@@ -5,14 +5,15 @@
 //! first (by kind, then in the order they were sent), then faults, then timers: a message that arrives exactly
 //! at a time-out is in time.
 //!
-//! A run ends when it is **quiet**: no election message is under way, no timer is armed but those of background work, and the
-//! schedule is done. If background work goes on (heartbeats, retransmissions), the run goes on for `settle` longer, since it may
+//! A run ends when it is **quiet**: no message of the algorithm is under way, no member waits to enter a critical section or is
+//! inside, no timer is armed but those of background work, and the schedule is done. If background work goes on (heartbeats, retransmissions), the run goes on for `settle` longer, since it may
 //! still set something going. Time and message limits end runs that are never quiet.
 //!
 //! Accounting is always on; it costs a few nanoseconds an event. Watching is not: without an observer no record is
 //! made.
 
 mod changes;
+mod client;
 mod faults;
 mod guardian;
 mod lease;
@@ -47,6 +48,7 @@ use crate::queue::Queue;
 use crate::random::Random;
 use crate::time::Time;
 use crate::trace::{EventKind, Observer};
+use client::Clients;
 use guardian::Survived;
 use lease::Lease;
 use pause::{Pause, Waiting};
@@ -54,6 +56,7 @@ use process::Processes;
 use roster::{Roster, Seat, Status};
 use watch::REPORT_EVERY;
 
+pub use client::Requests;
 pub use snapshot::{Flight, Frozen, Snapshot};
 pub use watch::{Progress, Watchers};
 
@@ -88,6 +91,8 @@ pub struct Setup<'c, C> {
     pub leader: Option<NodeId>,
     /// Who notices that the coordinator is gone, and when.
     pub initiators: &'c Initiators,
+    /// Who asks to enter the critical section, and how long it stays; none where there is no section.
+    pub requests: Option<&'c Requests>,
     /// The fault schedule.
     pub faults: &'c [Fault],
     /// What is done to single messages.
@@ -103,7 +108,7 @@ pub struct Setup<'c, C> {
     /// After how many events it ends at the latest, or when a quarter of so many are pending: whatever multiplies, memory
     /// stays bounded.
     pub event_limit: u64,
-    /// How long background work must have gone on alone before the run counts as quiet.
+    /// How long background work must have gone on alone before the run counts as quiet; zero if it sets nothing going.
     pub settle: Span,
     /// How long it takes to stop what runs under the lease of a retiring leader.
     pub retire: Span,
@@ -146,6 +151,8 @@ pub struct World<'a, 'o, P: Protocol> {
     due: VecDeque<usize>,
     /// Whether an observer, a monitor, a fault or a change wants to know of every message.
     watched: bool,
+    /// The programs that ask to enter the critical section, where there is one.
+    clients: Option<Clients>,
     metrics: Recorder,
     messages_sent: u64,
     /// Messages under way, timers armed and faults left that keep a run from being quiet.
@@ -198,6 +205,16 @@ enum Item<M, T> {
     Chaos(ChaosKind),
     /// A member notices that the coordinator is gone.
     Campaign(u32),
+    /// The client of a member is to ask so often to enter the critical section.
+    Ask {
+        member: u32,
+        repeat: u32,
+    },
+    /// The client of a member is done inside, in this stay.
+    Leave {
+        member: u32,
+        stay: u64,
+    },
     /// Everything has been stopped that ran under the lease of a retiring leader.
     Retired(u32),
     /// The guardian of this survived leader looks what it has to do.
@@ -282,6 +299,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             watches: Vec::new(),
             changes_left: setup.changes.iter().map(|it| it.message.number).collect(),
             due: VecDeque::new(),
+            clients: setup.requests.map(|_| Clients::new()),
             metrics: Recorder::new(P::kinds(setup.config)),
             messages_sent: 0,
             work: 0,
@@ -355,7 +373,8 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         let old = self.processes.old().filter(|&process| self.members[process].is_alive());
         let old_processes = old.count() as u32;
         let outcome = self.metrics.close(self.now, ended, by_member, views);
-        Outcome { old_processes, never_sent, snapshot, multicast, ..outcome }
+        let exclusion = self.clients.map(|clients| clients.metrics.close(self.now));
+        Outcome { old_processes, never_sent, exclusion, snapshot, multicast, ..outcome }
     }
 
     /// Whether nothing is left but background work, and that has gone on alone for long enough.
@@ -365,7 +384,8 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             return false;
         }
         let since = *self.quiet_since.get_or_insert(self.now);
-        self.background == 0 || self.now - since > self.setup.settle
+        let settle = self.setup.settle;
+        self.background == 0 || settle == Span::ZERO || self.now - since > settle
     }
 
     /// Everybody has started; now they do what they wish to, and the dead are dead already.
@@ -455,6 +475,16 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
                 self.work -= 1;
                 self.campaign(self.present(member), out);
             }
+            Item::Ask { member, repeat } => {
+                self.now = at;
+                self.work -= 1;
+                self.ask(member, repeat, out);
+            }
+            Item::Leave { member, stay } => {
+                self.now = at;
+                self.work -= 1;
+                self.leave(member, stay, out);
+            }
             Item::Retired(process) => {
                 self.now = at;
                 self.work -= 1;
@@ -487,7 +517,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             return self.find_nobody_up(Delivery { from, to, id, depth, message });
         }
         let kind = P::kind_index(self.setup.config, &message);
-        let class = message.kind().class;
+        let (class, background) = (message.kind().class, message.is_background());
         if class == Class::Algorithm {
             member.received += 1;
             member.depth = member.depth.max(depth);
@@ -501,7 +531,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             monitor.received(to, says.requested, says.released);
         }
         member.protocol.handle(self.configs.of(to), Event::Message { from, message }, out);
-        self.landed(class);
+        self.landed(background);
         if self.watched {
             self.watch_receipt(id, from, to, kind, out);
         }
@@ -520,10 +550,10 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
 
     /// A message is no longer under way.
     #[inline]
-    fn landed(&mut self, class: Class) {
-        match class {
-            Class::Algorithm | Class::Marker => self.work -= 1,
-            Class::Link | Class::Detector => self.background -= 1,
+    fn landed(&mut self, background: bool) {
+        match background {
+            false => self.work -= 1,
+            true => self.background -= 1,
         }
     }
 
@@ -535,7 +565,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             return self.wait(delivery.to, Waiting::Message(delivery));
         }
         let class = delivery.message.kind().class;
-        self.landed(class);
+        self.landed(delivery.message.is_background());
         if status == Status::Forwarding && class == Class::Algorithm {
             self.forward(delivery);
         } else {
@@ -620,7 +650,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         if self.network.is_plain() && !self.watched {
             let link = &mut member.last_link;
             let at = self.network.pass(leaves, from, to, link, &mut self.random);
-            self.launch(at, kind, class, Delivery { from: sender, to, id, depth, message });
+            self.launch(at, kind, Delivery { from: sender, to, id, depth, message });
         } else {
             let delivery = Delivery { from: sender, to, id, depth, message };
             self.send_with_care(from, leaves, delivery, true);
@@ -658,19 +688,19 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             Fate::Lost => self.metrics.lost += u64::from(class == Class::Algorithm),
             Fate::Arrives { at, again } => {
                 if let Some(again) = again {
-                    self.launch(again, kind, class, delivery.clone());
+                    self.launch(again, kind, delivery.clone());
                 }
-                self.launch(at, kind, class, delivery);
+                self.launch(at, kind, delivery);
             }
         }
         self.count(from, true, kind);
     }
 
     #[inline(always)]
-    fn launch(&mut self, at: Time, kind: usize, class: Class, delivery: Delivery<P::Message>) {
-        match class {
-            Class::Algorithm | Class::Marker => self.work += 1,
-            Class::Link | Class::Detector => self.background += 1,
+    fn launch(&mut self, at: Time, kind: usize, delivery: Delivery<P::Message>) {
+        match delivery.message.is_background() {
+            false => self.work += 1,
+            true => self.background += 1,
         }
         self.queue.push(at.0, self.setup.ranks[kind], Item::Deliver(delivery));
     }
@@ -690,6 +720,9 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             self.metrics.settled(self.now);
         }
         self.metrics.fold(self.now, 0, position, Sight::View(digest_of_view(view)));
+        if self.clients.is_some() {
+            self.follow_section(position, view);
+        }
         if let Some(monitor) = &mut self.monitor {
             monitor.view_changed(self.now, position, view);
         }

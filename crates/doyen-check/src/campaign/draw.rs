@@ -2,22 +2,26 @@
 //!
 //! Everything is counted in `D`, a millisecond, and in tenths of it. What the algorithms tolerate differs, and so do their
 //! faults: those for a quorum come from [`quorum`], those for all other elections from [`election`], both made with one
-//! [`generator`]. What a quorum tolerates for good comes from [`lasting`]. A [`bank`] makes payments and takes a snapshot.
+//! [`generator`]. What a quorum tolerates for good comes from [`lasting`]. A [`bank`] makes payments and takes a snapshot;
+//! of a [`sequencer`] the leader crashes.
 
 mod bank;
 mod election;
 mod generator;
 mod lasting;
 mod quorum;
+mod sequencer;
 
 use doyen_core::config::Mode;
+use doyen_core::members::NodeId;
 use doyen_core::registry::Algorithm;
 use doyen_core::time::Span;
 
 use super::Campaign;
+use crate::rules::only_elections;
 use doyen_sim::network::DelayModel;
 use doyen_sim::random::{Random, splitmix};
-use doyen_sim::scenario::{MemberList, Scenario, ScenarioError};
+use doyen_sim::scenario::{Initiator, Initiators, MemberList, Scenario, ScenarioError};
 use doyen_sim::text::Share;
 
 /// Times are drawn in these steps.
@@ -46,6 +50,10 @@ pub(super) fn scenario(campaign: &Campaign, number: u64) -> Result<Scenario, Sce
             return Err(ScenarioError::new("algorithm", problem));
         }
         Algorithm::Bank => bank::draw(&mut scenario, random)?,
+        Algorithm::Sequencer => sequencer::draw(&mut scenario, random)?,
+        _ if !algorithm.elects() => {
+            return Err(ScenarioError::new("algorithm", only_elections(algorithm)));
+        }
         _ => election::draw(&mut scenario, random)?,
     };
     scenario.fault.extend(faults);
@@ -71,6 +79,15 @@ fn draw_attributes(scenario: &mut Scenario, count: u64, random: &mut Random) {
 
 fn pick<T: Copy>(choices: &[T], random: &mut Random) -> T {
     choices[random.between(0, choices.len() as u64 - 1) as usize]
+}
+
+/// So many requests of any members, at any time until `end`.
+fn requests(members: &[NodeId], count: u64, end: u64, random: &mut Random) -> Initiators {
+    let mut drawn: Vec<(u64, NodeId)> =
+        (0..count).map(|_| (random.between(0, end), pick(members, random))).collect();
+    drawn.sort_unstable();
+    let request = |(at, member): (u64, NodeId)| Initiator::At { member: member.0, at: time(at) };
+    Initiators::Listed(drawn.into_iter().map(request).collect())
 }
 
 /// So many steps.

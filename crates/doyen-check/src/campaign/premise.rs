@@ -74,7 +74,6 @@ pub fn lasts(case: &Case) -> bool {
         | Action::LinkOverride(_)
         | Action::Heal
         | Action::Campaign(_)
-        | Action::Request(_)
         | Action::Attributes { .. } => false,
     };
     let all_last = case.faults.iter().all(|fault| fault.time().is_some() && may_last(fault));
@@ -127,7 +126,6 @@ impl EndState {
                 | Action::LinkOverride(_)
                 | Action::Heal
                 | Action::Campaign(_)
-                | Action::Request(_)
                 | Action::Command { .. }
                 | Action::Attributes { .. } => end.unmendable = true,
             }
@@ -194,7 +192,6 @@ impl EndState {
             Action::CopyDisk(_)
             | Action::Pause { .. }
             | Action::Campaign(_)
-            | Action::Request(_)
             | Action::Command { .. }
             | Action::Attributes { .. } => {}
         }

@@ -267,7 +267,6 @@ fn length_of(action: &mut Action) -> Option<&mut Span> {
         | Action::LinkOverride(_)
         | Action::Heal
         | Action::Campaign(_)
-        | Action::Request(_)
         | Action::Command { .. } => None,
     }
 }

@@ -68,7 +68,6 @@ fn what(action: &Action) -> String {
         Action::LinkOverride(rule) => link(rule, &ends(rule)),
         Action::Heal => "the network heals".to_owned(),
         Action::Campaign(member) => format!("{member} starts an election"),
-        Action::Request(member) => format!("{member} makes a request"),
         Action::Command { member, command: AdminCommand::Snapshot } => {
             format!("{member} starts a snapshot")
         }

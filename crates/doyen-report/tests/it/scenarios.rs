@@ -34,7 +34,7 @@ fn load(name: &str) -> Result<File, String> {
 }
 
 /// The folders of the sources, in the order of the table.
-const SOURCES: [&str; 5] = ["cs677", "notes", "kordafshari", "os-textbook", "cs425"];
+const SOURCES: [&str; 6] = ["cs677", "notes", "kordafshari", "os-textbook", "cs425", "services"];
 
 /// The names of all scenarios, in the order of the table.
 fn names() -> Vec<String> {

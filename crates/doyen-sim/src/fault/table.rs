@@ -11,7 +11,7 @@ use crate::text;
 use crate::time::Time;
 
 const KINDS: &str = "crash, restart, replace, clone, copy, pause, clock, cut, mend, partition, link, heal, campaign, \
-                     request, snapshot and command";
+                     snapshot and command";
 
 /// Every key of `[[fault]]`, in the order in which they are written.
 #[derive(Default, Serialize, Deserialize)]
@@ -50,7 +50,6 @@ pub(super) struct Table {
     link: Option<LinkOverride>,
     heal: Option<bool>,
     campaign: Option<NodeId>,
-    request: Option<NodeId>,
     snapshot: Option<NodeId>,
     command: Option<Command>,
     member: Option<NodeId>,
@@ -190,9 +189,6 @@ impl Table {
         if let Some(member) = self.campaign.take() {
             return Ok(Action::Campaign(member));
         }
-        if let Some(member) = self.request.take() {
-            return Ok(Action::Request(member));
-        }
         if let Some(member) = self.snapshot.take() {
             return Ok(Action::Command { member, command: AdminCommand::Snapshot });
         }
@@ -300,7 +296,6 @@ impl From<Fault> for Table {
             Action::LinkOverride(link) => table.link = Some(link),
             Action::Heal => table.heal = Some(true),
             Action::Campaign(member) => table.campaign = Some(member),
-            Action::Request(member) => table.request = Some(member),
             Action::Command { member, command } => table.put_command(member, command),
             Action::Attributes { member, values, every, lasting } => {
                 (table.command, table.member) = (Some(Command::Attribute), Some(member));

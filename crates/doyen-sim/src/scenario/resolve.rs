@@ -23,6 +23,7 @@ use crate::network::{DelayModel, NetworkModel};
 use crate::random::Random;
 use crate::text::Share;
 use crate::time::Time;
+use crate::world::Requests;
 
 /// A scenario that makes sense: what [`run`](crate::run::run) runs.
 #[derive(Clone, Debug)]
@@ -47,6 +48,8 @@ pub struct Case {
     pub leader: Option<NodeId>,
     /// Who notices that the coordinator is gone, and when.
     pub initiators: initiators::Initiators,
+    /// Who asks to enter the critical section, where there is one.
+    pub requests: Option<Requests>,
     /// How the network behaves.
     pub network: NetworkModel,
     /// The rank of each kind of message among those of one instant.
@@ -180,6 +183,7 @@ impl Case {
         let first = self.initiators.iter().map(|(id, _)| self.members().rank(id) as u64).min();
         let above = n - first.unwrap_or(n);
         let starts = self.initiators.len() as u64;
+        let requesters = self.requests.as_ref().map_or(0, |requests| requests.who.len() as u64);
         let in_flight = match self.algorithm {
             // Without the guard every question doubles what is asked.
             Algorithm::Bully if self.config.reads(Variant::NoGuard) => 1 << above.min(60),
@@ -188,8 +192,18 @@ impl Case {
             // A list of n keys for each initiator; one message for each member under way.
             Algorithm::RingList | Algorithm::RingResilient => starts.saturating_mul(n) / 4 + n,
             Algorithm::RingActiveList | Algorithm::RingAllIds => n.saturating_mul(n) / 4 + n,
-            Algorithm::ChangRoberts | Algorithm::Quorum | Algorithm::Bank => n,
-            Algorithm::Sequencer => n.saturating_mul(4),
+            Algorithm::ChangRoberts | Algorithm::Quorum => n,
+            Algorithm::Bank | Algorithm::Sequencer => n.saturating_mul(4),
+            // Who asks tells all others, or its part of them.
+            Algorithm::Lamport | Algorithm::RicartAgrawala | Algorithm::SuzukiKasami => {
+                requesters.saturating_mul(n)
+            }
+            Algorithm::Centralised
+            | Algorithm::Voting
+            | Algorithm::TokenRing
+            | Algorithm::TokenRecovery
+            | Algorithm::Maekawa
+            | Algorithm::Raymond => requesters.saturating_mul(n.isqrt() * 2) + n,
         };
         let markers = if self.snapshot { n.saturating_mul(n) } else { 0 };
         let in_flight = in_flight.saturating_add(markers);
@@ -198,6 +212,9 @@ impl Case {
         let message = if self.reliable { 2_000 } else { 80 };
         let state = match self.algorithm {
             Algorithm::RingActiveList | Algorithm::RingAllIds => n.saturating_mul(n) * 16,
+            Algorithm::Lamport | Algorithm::RicartAgrawala | Algorithm::SuzukiKasami => {
+                n.saturating_mul(n) * 16 + n * 160
+            }
             _ => n * 160,
         };
         let in_flight = in_flight.saturating_mul(message);
@@ -218,6 +235,7 @@ impl Scenario {
     pub fn resolve(&self) -> Result<Case> {
         let algorithm = self.resolve_algorithm()?;
         let mode = self.resolve_mode(algorithm)?;
+        self.check_purpose(algorithm)?;
         let seed = self.seed.unwrap_or(1);
         let ring = self.ring.clone().unwrap_or_default();
         let members = self.resolve_members(&ring, seed)?;
@@ -238,7 +256,13 @@ impl Scenario {
             }
         };
         check_period("detector", self.detector, &timing)?;
-        let initiators = self.resolve_initiators(&members, &dead)?;
+        let (initiators, requests) = match algorithm.elects() {
+            true => (self.resolve_initiators(&members, &dead)?, None),
+            false => {
+                let requests = self.resolve_requests(&members, &dead, timing.transmission)?;
+                (initiators::Initiators::default(), Some(requests))
+            }
+        };
         let ranks = self.resolve_order(algorithm, &network, kinds)?;
         let quorum = self.resolve_quorum(&timing, &members)?;
         let faults = self.resolve_faults(algorithm, &members, kinds, &quorum, &timing)?;
@@ -248,9 +272,10 @@ impl Scenario {
             false => layers::kinds(algorithm),
         };
         let changes = self.resolve_changes(&members, &named)?;
+        let exclusion = self.resolve_exclusion(&members, leader.filter(|_| !algorithm.elects()))?;
         let count = members.len() as u64;
         let longest = fault::longest_paces(&quorum, &faults);
-        let config = Config { members, timing, mode, announce, quorum };
+        let config = Config { members, timing, mode, announce, quorum, exclusion };
         let until = match self.until {
             Some(until) => Time::ZERO + until,
             None => {
@@ -264,8 +289,12 @@ impl Scenario {
                 if sessions {
                     calm = calm + SESSIONS_CALM;
                 }
+                if let Some(requests) = &requests {
+                    calm = calm + requests_calm(requests, &timing, count);
+                }
                 let late = changes.iter().map(|it| it.change.delay());
-                end_of_faults(&initiators, &faults, self.chaos.as_ref())
+                let who = requests.as_ref().map_or(&initiators, |requests| &requests.who);
+                end_of_faults(who, &faults, self.chaos.as_ref())
                     + late.fold(Span::ZERO, |sum, delay| sum + delay)
                     + fault::stretched(calm, fault::slowest_clock(&faults))
             }
@@ -281,6 +310,7 @@ impl Scenario {
             contact_dead: self.contact_dead,
             leader,
             initiators,
+            requests,
             network,
             ranks,
             bare_bound,
@@ -335,12 +365,16 @@ impl Scenario {
         if algorithm.reads(mode) {
             return Ok(mode);
         }
-        let usual = ["textbook", "hardened"].into_iter();
-        let mut modes: Vec<&str> =
-            usual.skip(usize::from(algorithm == Algorithm::Quorum)).collect();
-        modes.extend(algorithm.variants().iter().map(|variant| variant.name()));
+        let variants = algorithm.variants().iter().map(|&variant| Mode::Literal(variant));
+        let all = [Mode::Textbook, Mode::Hardened].into_iter().chain(variants);
+        let modes: Vec<String> =
+            all.filter(|&mode| algorithm.reads(mode)).map(|mode| mode.to_string()).collect();
+        let reason = match mode {
+            Mode::Hardened => ": what tolerates crashes is a lock service above a quorum",
+            _ => "",
+        };
         let problem =
-            format!("{algorithm} has no variant `{mode}`; use one of {}", modes.join(", "));
+            format!("{algorithm} has no variant `{mode}`{reason}; use one of {}", modes.join(", "));
         Err(ScenarioError::new("mode", problem))
     }
 
@@ -512,8 +546,9 @@ impl Scenario {
         kinds: &[Kind],
     ) -> Result<Vec<u8>> {
         if self.order.is_empty() {
-            // On a ring or a FIFO link messages keep the order in which they were sent.
-            let sent_order = algorithm.is_ring() || network.fifo;
+            // On a ring or a FIFO link messages keep the order in which they were sent, and so they do in an exclusion,
+            // where the order of arrival decides who enters.
+            let sent_order = algorithm.is_ring() || network.fifo || !algorithm.elects();
             return Ok((0..kinds.len() as u8)
                 .map(|rank| if sent_order { 0 } else { rank })
                 .collect());
@@ -547,6 +582,16 @@ fn check_period(key: &str, period: Option<Span>, timing: &Timing) -> Result<()> 
 fn calm(timing: &Timing, count: u64) -> Span {
     let hop = timing.reply() + timing.transmission;
     hop * 20 * (count + 50) + timing.preempt * 5 + timing.heartbeat * 20
+}
+
+/// The same for members that ask to enter a critical section: each entry may take a round of the ring.
+fn requests_calm(requests: &Requests, timing: &Timing, count: u64) -> Span {
+    let longest = |model: DelayModel| match model {
+        DelayModel::Exponential { mean } => Span::from_nanos(mean) * LONGEST_DRAW,
+        bounded => Span::from_nanos(bounded.bound()),
+    };
+    let entry = longest(requests.hold) + longest(requests.think) + timing.reply() * (count + 4);
+    entry * requests.count()
 }
 
 /// The same for a quorum, whose members bear grudges and wait out promises.

@@ -38,6 +38,7 @@ impl<P: Protocol> World<'_, '_, P> {
                 self.later(at, Item::Fault(number));
             }
         }
+        self.schedule_requests(out);
         for kind in ChaosKind::ALL {
             self.schedule_chaos(kind);
         }
@@ -195,7 +196,6 @@ impl<P: Protocol> World<'_, '_, P> {
                 self.record(EventKind::Healed);
             }
             Action::Campaign(member) => self.campaign(self.process(member), out),
-            Action::Request(member) => self.request(self.process(member), out),
             Action::Command { member, command } => self.command(self.process(member), command, out),
             // Every single change is scheduled as an order.
             Action::Attributes { .. } => {}
@@ -245,17 +245,6 @@ impl<P: Protocol> World<'_, '_, P> {
         self.instruct(member, Event::Command(command), told, out);
     }
 
-    /// A program on the member asks for what the algorithm provides.
-    fn request(&mut self, member: u32, out: &mut Effects<P>) {
-        let id = self.id(member);
-        self.instruct(
-            member,
-            Event::Request,
-            |rules| EventKind::Request { member: id, rules },
-            out,
-        );
-    }
-
     /// Everything has been stopped that ran under the member's lease.
     pub(super) fn retire(&mut self, member: u32, out: &mut Effects<P>) {
         let id = self.id(member);
@@ -268,7 +257,7 @@ impl<P: Protocol> World<'_, '_, P> {
     }
 
     /// Something happens to a member that those who watch are told of.
-    fn instruct(
+    pub(super) fn instruct(
         &mut self,
         member: u32,
         event: Event<P::Message, P::Timer>,
@@ -340,6 +329,7 @@ impl<P: Protocol> World<'_, '_, P> {
         if std::mem::take(&mut member.leads) && !P::has_leases(self.setup.config) {
             self.metrics.reign_ends(self.now);
         }
+        self.end_client(position, self.id(position));
         let (mut work, mut background) = (0, 0);
         self.armed.retain(|&(owner, timer), _| {
             let keep = owner != position;

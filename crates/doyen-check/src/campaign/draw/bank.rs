@@ -4,11 +4,11 @@
 use doyen_core::members::NodeId;
 use doyen_core::protocol::AdminCommand;
 
-use super::{fixed, pick, time, uniform};
+use super::{fixed, pick, requests, time, uniform};
 use doyen_sim::fault::{Action, Fault};
 use doyen_sim::network::DelayModel;
 use doyen_sim::random::Random;
-use doyen_sim::scenario::{Initiators, Scenario, ScenarioError};
+use doyen_sim::scenario::{Scenario, ScenarioError};
 use doyen_sim::time::Time;
 
 /// How long members go on paying, in steps.
@@ -17,28 +17,19 @@ const LENGTHS: [u64; 3] = [10, 40, 150];
 const MOST_PAYMENTS: u64 = 30;
 const DELAYS: [DelayModel; 3] = [fixed(1_000), uniform(100, 1_000), uniform(10, 5_000)];
 
-/// Completes `scenario`, whose members are known; what members do comes back.
+/// Completes `scenario`, whose members are known; the snapshot comes back.
 pub(super) fn draw(
     scenario: &mut Scenario,
     mut random: Random,
 ) -> Result<Vec<Fault>, ScenarioError> {
     scenario.delay.get_or_insert(pick(&DELAYS, &mut random));
-    scenario.initiators.get_or_insert(Initiators::None);
     scenario.seed.get_or_insert(random.between(1, 999_999_999));
-    let case = scenario.resolve()?;
-    let members: Vec<NodeId> = case.members().iter().collect();
+    let members: Vec<NodeId> = scenario.resolve()?.members().iter().collect();
     let end = pick(&LENGTHS, &mut random);
-    let mut payment = || {
-        let at = random.between(0, end);
-        (at, Action::Request(pick(&members, &mut random)))
-    };
-    let mut script: Vec<(u64, Action)> = (0..MOST_PAYMENTS).map(|_| payment()).collect();
-    script.truncate(random.between(1, MOST_PAYMENTS) as usize);
+    let payments = random.between(1, MOST_PAYMENTS);
+    let drawn = requests(&members, payments, end, &mut random);
+    scenario.requests.get_or_insert(drawn);
     let member = pick(&members, &mut random);
-    script.push((
-        random.between(0, end),
-        Action::Command { member, command: AdminCommand::Snapshot },
-    ));
-    script.sort_by_key(|&(at, _)| at);
-    Ok(script.into_iter().map(|(at, what)| Fault::at(Time::ZERO + time(at), what)).collect())
+    let at = Time::ZERO + time(random.between(0, end));
+    Ok(vec![Fault::at(at, Action::Command { member, command: AdminCommand::Snapshot })])
 }

@@ -2,11 +2,8 @@
 
 use std::io::{self, Write};
 
-use doyen_core::members::NodeId;
-use doyen_core::protocol::View;
 use doyen_core::time::Span;
 use doyen_report::summary::Summary;
-use doyen_sim::cut::{State, UnderWay};
 use doyen_sim::metrics::{Ended, Outcome};
 use doyen_sim::scenario::Case;
 
@@ -14,18 +11,6 @@ use crate::cli::terminal::{count, leader_changes};
 
 pub(super) fn write(out: &mut impl Write, case: &Case, summary: &Summary) -> io::Result<()> {
     let outcome = &summary.outcome;
-    if !case.algorithm.elects() {
-        writeln!(out, "{} ({}), {}", summary.algorithm, summary.mode, group(summary))?;
-        write_messages(out, summary)?;
-        writeln!(
-            out,
-            "  time        last message at {}; {}",
-            outcome.turnaround,
-            count(outcome.stages, "stage")
-        )?;
-        write_snapshot(out, outcome)?;
-        return write_stop(out, outcome);
-    }
     writeln!(
         out,
         "{} ({}), {}, counted by the `{}` convention: {}",
@@ -54,52 +39,18 @@ pub(super) fn write(out: &mut impl Write, case: &Case, summary: &Summary) -> io:
         leader_changes(outcome.leader_changes)
     )?;
     writeln!(out, "  {}", leaders(outcome.downtime, outcome.overlap))?;
-    write_snapshot(out, outcome)?;
-    write_stop(out, outcome)?;
+    if outcome.ended != Ended::Quiet {
+        writeln!(
+            out,
+            "  stopped     at the {} ({}), before it was quiet; see --until and --message-limit",
+            outcome.ended, outcome.end
+        )?;
+    }
     if outcome.elections == 0 {
         writeln!(
             out,
             "No member called an election: add for example --initiators 1@5ms, or --detector 5ms."
         )?;
-    }
-    Ok(())
-}
-
-fn write_stop(out: &mut impl Write, outcome: &Outcome) -> io::Result<()> {
-    if outcome.ended == Ended::Quiet {
-        return Ok(());
-    }
-    writeln!(
-        out,
-        "  stopped     at the {} ({}), before it was quiet; see --until and --message-limit",
-        outcome.ended, outcome.end
-    )
-}
-
-/// What a snapshot has recorded, and whether it is consistent.
-fn write_snapshot(out: &mut impl Write, outcome: &Outcome) -> io::Result<()> {
-    let Some(cut) = &outcome.snapshot else { return Ok(()) };
-    let state = |(id, state): (&NodeId, &State)| match state {
-        State::Held(held) => format!("{id} holds {held}"),
-        State::View(View { role, leader: Some(leader), .. }) if leader != id => {
-            format!("{id} {role} of {leader}")
-        }
-        State::View(View { role, .. }) => format!("{id} {role}"),
-    };
-    let states: Vec<String> = cut.recorded.iter().map(state).collect();
-    writeln!(out, "  snapshot    {}", states.join(", "))?;
-    for UnderWay { from, to, messages, .. } in &cut.channels {
-        writeln!(out, "              under way from {from} to {to}: {}", messages.join(", "))?;
-    }
-    let total = cut.total.map_or(String::new(), |total| format!("{total} in all, "));
-    let verdict = match (cut.complete, cut.flaws.is_empty()) {
-        (false, _) => "incomplete: a marker is missing",
-        (true, true) => "consistent",
-        (true, false) => "not consistent",
-    };
-    writeln!(out, "              {total}{}; {verdict}", count(cut.markers, "marker"))?;
-    for flaw in &cut.flaws {
-        writeln!(out, "              {flaw}")?;
     }
     Ok(())
 }
