@@ -32,6 +32,8 @@ pub struct Budget {
     pub clones: u8,
     /// Leaders that crash on a machine that lives, where a guardian releases the lease.
     pub releases: u8,
+    /// Members that start a snapshot of the group.
+    pub snapshots: u8,
 }
 
 /// The highest count.
@@ -55,6 +57,7 @@ pub(crate) enum Item {
     Replacement,
     Clone,
     Release,
+    Snapshot,
 }
 
 impl Budget {
@@ -72,10 +75,11 @@ impl Budget {
         replacements: 0,
         clones: 0,
         releases: 0,
+        snapshots: 0,
     };
 
     /// Every kind of fault, by name, and how often it may happen.
-    pub fn items(&self) -> [(&'static str, u8); 12] {
+    pub fn items(&self) -> [(&'static str, u8); 13] {
         [
             ("crashes", self.crashes),
             ("restarts", self.restarts),
@@ -89,6 +93,7 @@ impl Budget {
             ("replacements", self.replacements),
             ("clones", self.clones),
             ("releases", self.releases),
+            ("snapshots", self.snapshots),
         ]
     }
 
@@ -104,7 +109,7 @@ impl Budget {
 
     /// The budgets with one fault less of some kind. Any number of times is followed by every count, zero first.
     pub(crate) fn each_less(self) -> impl Iterator<Item = Self> {
-        let items: [fn(&mut Self) -> &mut u8; 12] = [
+        let items: [fn(&mut Self) -> &mut u8; 13] = [
             |budget| &mut budget.crashes,
             |budget| &mut budget.restarts,
             |budget| &mut budget.losses,
@@ -117,6 +122,7 @@ impl Budget {
             |budget| &mut budget.replacements,
             |budget| &mut budget.clones,
             |budget| &mut budget.releases,
+            |budget| &mut budget.snapshots,
         ];
         items.into_iter().flat_map(move |item| {
             let mut less = self;
@@ -243,10 +249,11 @@ mod tests {
             replacements: 1,
             clones: 1,
             releases: 1,
+            snapshots: 1,
         };
         assert_eq!(BudgetLeft::read(&one_each.pack().words()), one_each.pack());
         let words = "1 crash, 1 restart, 1 loss, 1 duplication, 1 suspicion, 1 campaign, 1 transfer, 1 command, \
-                     1 rejoin, 1 replacement, 1 clone, 1 release";
+                     1 rejoin, 1 replacement, 1 clone, 1 release, 1 snapshot";
         assert_eq!(one_each.to_string(), words);
         assert_eq!(budget.to_string(), "2 crashes, any number of losses, 1 campaign");
     }

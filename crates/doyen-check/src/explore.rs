@@ -6,6 +6,8 @@ use doyen_core::node::Node;
 use doyen_core::registry::AnyProtocol;
 #[cfg(not(target_arch = "wasm32"))]
 use doyen_core::session::Session;
+#[cfg(not(target_arch = "wasm32"))]
+use doyen_core::snapshot::Snapshot;
 use doyen_sim::run;
 use doyen_sim::scenario::Case;
 
@@ -77,7 +79,7 @@ pub(crate) trait ModelUser {
 }
 
 /// Hands the model of `case` under `rules` to `user`. In a browser, where size counts, there are no models of parts of the
-/// quorum: whoever calls from there refuses them.
+/// quorum and none with snapshots: whoever calls from there refuses them.
 pub(crate) fn with_model<U: ModelUser>(case: &Case, rules: &Rules, user: U) -> U::Output {
     let scoped = rules.scope.map(|scope| scope.apply(case, rules.timers));
     let case = scoped.as_ref().unwrap_or(case);
@@ -92,6 +94,16 @@ pub(crate) fn with_model<U: ModelUser>(case: &Case, rules: &Rules, user: U) -> U
             let config = part::session_config(case);
             let model = Model::<Session<Voter>>::new(&config, &Scene::of(case), rules.clone());
             user.use_model(case, model)
+        }
+        #[cfg(not(target_arch = "wasm32"))]
+        None if rules.budget.snapshots > 0 && case.is_layered() => {
+            let config = run::recordable_node_config(case);
+            user.use_model(case, model::<Node<Snapshot<AnyProtocol>>>(case, &config, rules))
+        }
+        #[cfg(not(target_arch = "wasm32"))]
+        None if rules.budget.snapshots > 0 => {
+            let config = run::recordable_config(case);
+            user.use_model(case, model::<Snapshot<AnyProtocol>>(case, &config, rules))
         }
         None if case.is_layered() => {
             let config = run::node_config(case);

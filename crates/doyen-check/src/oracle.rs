@@ -37,6 +37,7 @@ use doyen_core::time::Span;
 use crate::ending::Ending;
 use crate::property::{Fact, Property, belief, longest_message};
 use audit::Audit;
+use doyen_sim::cut::State;
 use doyen_sim::fault::Disk;
 use doyen_sim::hash::FastMap;
 use doyen_sim::metrics::{Ended, Outcome};
@@ -184,6 +185,8 @@ impl Oracle {
     /// The run is over. What must hold at rest is judged only if it came to rest: a run that does not breaks A3.
     fn close(&mut self, members: &Members, outcome: &Outcome) {
         self.close_lasting(outcome);
+        self.close_snapshot(outcome);
+        self.close_multicast(outcome);
         let rated = self.ratings.apply(members, &outcome.views);
         let members = rated.as_ref().unwrap_or(members);
         let about_the_end: Vec<Property> = self
@@ -212,6 +215,55 @@ impl Oracle {
         }
         let at_rest = outcome.ended == Ended::Quiet;
         self.undecided = !at_rest && self.breach.is_none() && !about_the_end.is_empty();
+    }
+
+    /// Whether the snapshot, if one was taken, is consistent. What a member records late belongs to it, so that is judged at
+    /// the end.
+    fn close_snapshot(&mut self, outcome: &Outcome) {
+        let Some(cut) = outcome.snapshot.as_ref().filter(|cut| !cut.flaws.is_empty()) else {
+            return;
+        };
+        let held = cut.recorded.iter().filter_map(|(&id, state)| match state {
+            State::Held(held) => Some(Fact::new(id, format!("recorded {held}"))),
+            State::View(_) => None,
+        });
+        let carried = cut.channels.iter().map(|it| {
+            Fact::new(
+                it.to,
+                format!("recorded under way from {}: {}", it.from, it.messages.join(", ")),
+            )
+        });
+        let noticed = cut.flaws.iter().filter_map(|it| Some(Fact::new(it.member?, &*it.text)));
+        self.found(
+            Property::ConsistentCut,
+            outcome.end,
+            held.chain(carried).chain(noticed).collect(),
+        );
+    }
+
+    /// Whether what the members of a multicast have delivered fits together. What was delivered stays delivered, so that is
+    /// judged at the end.
+    fn close_multicast(&mut self, outcome: &Outcome) {
+        let Some(multicast) = &outcome.multicast else { return };
+        let fact = |id: NodeId| {
+            let sequence = multicast.delivered.get(&id).map_or(String::new(), |it| it.join(", "));
+            Fact::new(id, format!("has delivered {sequence}"))
+        };
+        let both = |(one, other): (NodeId, NodeId)| vec![fact(one), fact(other)];
+        if let Some((id, message)) = multicast.duplicate {
+            let twice = vec![Fact::new(id, format!("has delivered {message} twice"))];
+            self.found(Property::NoDuplicates, outcome.end, twice);
+        }
+        if let Some(pair) = multicast.disorder {
+            self.found(Property::TotalOrder, outcome.end, both(pair));
+        }
+        if let Some(pair) = multicast.contradiction.or(multicast.disorder) {
+            self.found(Property::DeliveriesStay, outcome.end, both(pair));
+        }
+        if multicast.resets > 0 || !multicast.lost.is_empty() {
+            let all = multicast.delivered.keys().map(|&id| fact(id)).collect();
+            self.found(Property::DeliveriesStay, outcome.end, all);
+        }
     }
 
     /// What a run with lasting faults has not shown by its end.
@@ -493,7 +545,7 @@ mod tests {
     }
 
     fn leading(id: u32, term: u64) -> View {
-        View { leader: Some(NodeId(id)), term: Term(term), role: Role::Leader }
+        View::new(Some(NodeId(id)), Term(term), Role::Leader)
     }
 
     fn facts(oracle: &Oracle) -> Vec<String> {

@@ -11,12 +11,12 @@ pub use doyen_core::ledger::Fact;
 use doyen_core::ledger::Invariant;
 use doyen_core::members::{Members, NodeId};
 use doyen_core::protocol::{Role, View};
-use doyen_core::registry::Algorithm;
+use doyen_core::registry::{Algorithm, Purpose};
 
 use crate::search::space::Claim;
 use crate::timers::Timers;
 
-/// A property of elections.
+/// A property of elections, or of mutual exclusion.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Property {
     /// A1.
@@ -51,15 +51,29 @@ pub enum Property {
     BoundedMessages,
     /// No term rises beyond what the faults of a run explain.
     BoundedTerms,
+    /// ME1: at most one member is in the critical section.
+    OneInside,
+    /// ME4: of two entries the later has the larger fence.
+    FencesRise,
+    /// A member enters only while it waits.
+    EnteredByRequest,
     /// cs425's safety, as written.
     Safety004,
     /// cs425's liveness, as written.
     Liveness004,
+    /// Every snapshot is consistent.
+    ConsistentCut,
+    /// Live members deliver in the same order.
+    TotalOrder,
+    /// No member delivers a message twice.
+    NoDuplicates,
+    /// What any member has delivered, all others deliver in the same order.
+    DeliveriesStay,
 }
 
 /// Every property in the order of the enum: its name on the command line, what is claimed, and its statement.
 #[rustfmt::skip]
-const TABLE: [(Property, &str, Claim, &str); 18] = [
+const TABLE: [(Property, &str, Claim, &str); 25] = [
     (Property::Agreement, "A1", Claim::AtRest, "agreement: at the end of a run, all live members follow the same live member"),
     (Property::Validity, "A2", Claim::AtRest, "validity: at the end of a run, every leader that is followed is the best live member"),
     (Property::Termination, "A3", Claim::Rests, "termination: every run comes to rest; no election is open and every live member knows a leader"),
@@ -76,8 +90,15 @@ const TABLE: [(Property, &str, Claim, &str); 18] = [
     (Property::SteadyLeader, "steady-leader", Claim::NoStep, "steady leader: once members have settled with such faults, the leader no longer changes"),
     (Property::BoundedMessages, "bounded-messages", Claim::NoStep, "bounded messages: no message is longer than the data of all members needs"),
     (Property::BoundedTerms, "bounded-terms", Claim::NoStep, "bounded terms: no term rises beyond what the faults of a run explain"),
+    (Property::OneInside, "one-inside", Claim::Always, "one inside: no two live members are in the critical section at the same instant"),
+    (Property::FencesRise, "fences-rise", Claim::NoStep, "fences rise: of two entries into the critical section, the later has the larger fence"),
+    (Property::EnteredByRequest, "entered-by-request", Claim::NoStep, "entered by request: a member enters the critical section only while it waits to"),
     (Property::Safety004, "cs425-safety", Claim::AtRest, "cs425's safety: at the end of a run, every member that follows a leader follows the best live member"),
     (Property::Liveness004, "cs425-liveness", Claim::Rests, "cs425's liveness: every member eventually follows a leader or has crashed"),
+    (Property::ConsistentCut, "consistent-cut", Claim::NoStep, "consistent cut: a snapshot has every message that was sent in it and not received, and no other, and loses nothing that is conserved"),
+    (Property::TotalOrder, "total-order", Claim::NoStep, "total order: live members that were not reset have delivered the same messages in the same order, some perhaps fewer"),
+    (Property::NoDuplicates, "no-duplicates", Claim::NoStep, "no duplicates: no member delivers a message twice"),
+    (Property::DeliveriesStay, "deliveries-stay", Claim::NoStep, "deliveries stay: what any member has delivered, a crashed one included, all others deliver in the same order, and none is reset"),
 ];
 
 impl From<Invariant> for Property {
@@ -91,14 +112,17 @@ impl From<Invariant> for Property {
             Invariant::LeasesRise => Self::LeasesRise,
             Invariant::OneLease => Self::OneLeader,
             Invariant::LeasesCovered => Self::LeasesCovered,
+            Invariant::OneInside => Self::OneInside,
+            Invariant::FencesRise => Self::FencesRise,
+            Invariant::EnteredByRequest => Self::EnteredByRequest,
         }
     }
 }
 
 impl Property {
     /// Every property.
-    pub const ALL: [Self; 18] = {
-        let mut all = [Self::Agreement; 18];
+    pub const ALL: [Self; 25] = {
+        let mut all = [Self::Agreement; 25];
         let mut index = 0;
         while index < all.len() {
             all[index] = TABLE[index].0;
@@ -134,8 +158,26 @@ impl Property {
     /// The properties of a quorum with lasting faults that leave a majority connected.
     pub const LASTING: [Self; 2] = [Self::LeaderInTime, Self::SteadyLeader];
 
+    /// The safety of mutual exclusion.
+    pub const EXCLUSION: [Self; 4] =
+        [Self::OneInside, Self::FencesRise, Self::EnteredByRequest, Self::BoundedMessages];
+
+    /// The properties of a totally ordered multicast, eager or stable. That deliveries stay is promised by a stable one alone.
+    /// Logs grow, so no bound on messages is among them.
+    pub const MULTICAST: [Self; 2] = [Self::TotalOrder, Self::NoDuplicates];
+
+    /// The properties that random runs judge by what the members have delivered.
+    pub(crate) const DELIVERED: [Self; 3] =
+        [Self::TotalOrder, Self::NoDuplicates, Self::DeliveriesStay];
+
     /// The properties that are checked of an algorithm by default.
     pub fn usual_of(algorithm: Algorithm) -> Vec<Self> {
+        match algorithm.purpose() {
+            Purpose::Elects => {}
+            Purpose::Excludes => return Self::EXCLUSION.to_vec(),
+            Purpose::Records => return vec![Self::ConsistentCut, Self::BoundedMessages],
+            Purpose::Serves => return Self::MULTICAST.to_vec(),
+        }
         let mut usual = Self::USUAL.to_vec();
         if algorithm.has_leases() {
             usual.extend(
@@ -149,6 +191,7 @@ impl Property {
     pub fn is_explorable(self, timers: Timers) -> bool {
         match self {
             Self::LeaderInTime | Self::SteadyLeader => false,
+            Self::TotalOrder | Self::NoDuplicates | Self::DeliveriesStay => false,
             Self::VoteLeasesKept | Self::LeasesCovered => !matches!(timers, Timers::Free { .. }),
             _ => true,
         }
@@ -217,6 +260,7 @@ impl Property {
             }
             Self::Liveness004 => views.iter().flatten().all(|view| view.leader.is_some()),
             Self::OneLeader => leaders(views).count() <= 1,
+            Self::OneInside => inside(views).count() <= 1,
             _ => true,
         }
     }
@@ -249,6 +293,10 @@ impl Property {
                     }
                 };
                 views.iter().enumerate().filter_map(waits).collect()
+            }
+            Self::OneInside => {
+                let fact = |position| Fact::new(id(position), "is in the critical section");
+                inside(views).map(fact).collect()
             }
             Self::OneLeader => {
                 leaders(views).map(|position| Fact::new(id(position), "leads")).collect()
@@ -293,6 +341,12 @@ fn followed(views: &[Option<View>]) -> impl Iterator<Item = (usize, NodeId)> + '
 fn leaders(views: &[Option<View>]) -> impl Iterator<Item = usize> + '_ {
     let leads = |view: &Option<View>| view.is_some_and(|view| view.role.leads());
     views.iter().enumerate().filter(move |(_, view)| leads(view)).map(|(position, _)| position)
+}
+
+/// The positions of the live members that are in the critical section.
+fn inside(views: &[Option<View>]) -> impl Iterator<Item = usize> + '_ {
+    let is_inside = |view: &Option<View>| view.is_some_and(|view| view.section.is_inside());
+    views.iter().enumerate().filter(move |(_, view)| is_inside(view)).map(|(position, _)| position)
 }
 
 fn best_live(members: &Members, views: &[Option<View>]) -> Option<NodeId> {

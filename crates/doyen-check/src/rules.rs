@@ -1,5 +1,6 @@
 //! The rules of an exploration: which faults are possible, when timers expire, and what must hold.
 
+use doyen_core::registry::Algorithm;
 use doyen_sim::scenario::{Case, ScenarioError};
 use doyen_sim::time::Time;
 
@@ -61,15 +62,24 @@ impl Rules {
         if self.scope.is_some() {
             return Ok(());
         }
+        if !case.algorithm.elects() {
+            return wrong("algorithm", only_elections(case.algorithm));
+        }
         let Budget { crashes, restarts, campaigns, transfers, commands, rejoins, .. } = self.budget;
         if transfers + commands + rejoins > 0 && !case.algorithm.has_leases() {
             let problem = "only a quorum has these; add --algorithm quorum".to_owned();
             return wrong("transfers, --commands, --rejoins", problem);
         }
+        if self.budget.snapshots > 0 && case.sessions {
+            let problem =
+                "a snapshot needs a fixed set of processes; leave out --sessions".to_owned();
+            return wrong("snapshots", problem);
+        }
         self.timers.suit(case).map_err(|problem| ScenarioError::new("timers", problem))?;
         let is_called = case.leader.is_some() || !case.initiators.is_empty();
         // The members of a quorum call elections on their own.
-        if !is_called && campaigns == 0 && !case.algorithm.has_leases() {
+        let calls = case.algorithm.elects() && !case.algorithm.has_leases();
+        if !is_called && campaigns == 0 && calls {
             let problem =
                 "without a leader and an initiator nothing happens; name an initiator".to_owned();
             return wrong("initiators", problem);
@@ -80,4 +90,11 @@ impl Rules {
         }
         Ok(())
     }
+}
+
+/// Why an algorithm that does not elect is not checked.
+pub(crate) fn only_elections(algorithm: Algorithm) -> String {
+    format!(
+        "{algorithm} elects no leader, and only elections are checked like this; `doyen sim` judges each of its runs"
+    )
 }

@@ -90,9 +90,19 @@ impl Selection {
             )),
             _ => None,
         };
-        Self::new(wanted, Property::usual_of(case.algorithm), |property| {
+        let mut usual = Property::usual_of(case.algorithm);
+        if budget.snapshots > 0 && !usual.contains(&Property::ConsistentCut) {
+            usual.push(Property::ConsistentCut);
+        }
+        Self::new(wanted, usual, |property| {
+            if property == Property::ConsistentCut && budget.snapshots == 0 {
+                return Some(("about snapshots, of which there are none", "add --snapshots 1"));
+            }
             match property.is_explorable(timers) {
                 true => no_end.filter(|_| !property.is_safety()),
+                false if Property::DELIVERED.contains(&property) => {
+                    Some(("about a multicast", "use --random --algorithm sequencer"))
+                }
                 false if Property::LASTING.contains(&property) => {
                     Some(("about lasting faults", "use --random --lasting"))
                 }

@@ -1,5 +1,6 @@
 //! What the members of a group agree on before they start: the members, the timing, and the mode of the algorithm.
 
+pub mod exclusion;
 pub mod quorum;
 pub mod rules;
 
@@ -11,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::members::Members;
 use crate::time::{Delay, Span};
 
-/// The configuration of the sources' algorithms. One type for all of them: they differ in their rules, not in what they
+/// The configuration of the algorithms. One type for all of them: they differ in their rules, not in what they
 /// need to know.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Config {
@@ -25,13 +26,16 @@ pub struct Config {
     pub announce: Announce,
     /// The additional settings of a quorum.
     pub quorum: quorum::Settings,
+    /// The additional settings of mutual exclusion.
+    pub exclusion: exclusion::Settings,
 }
 
 impl Config {
     /// `members` in `mode`, with the given timing, announcing to the lower members.
     pub fn new(members: Members, timing: Timing, mode: Mode) -> Self {
         let quorum = quorum::Settings::for_timing(&timing);
-        Self { members, timing, mode, announce: Announce::Lower, quorum }
+        let exclusion = exclusion::Settings::default();
+        Self { members, timing, mode, announce: Announce::Lower, quorum, exclusion }
     }
 
     /// Whether the hardened rules apply.
@@ -144,15 +148,26 @@ pub enum Variant {
     NoSwallow,
     /// cs425, both bullies: a process that knows no higher process announces itself at once.
     Eager,
-    /// Kordafshari figure 1 and cs425, Bully: a process answers in one stage and holds its election in the next.
+    /// Kordafshari figure 1 and cs425, Bully: a process answers in one stage and holds its election in the next. cs677,
+    /// decentralised voting: voters are asked one after the other.
     Serial,
     /// Bully: an OK counts even when no election is held.
     NaiveOk,
+    /// Centralised: the coordinator answers a request that it queues.
+    Deny,
+    /// Lamport: no REPLY where something later was sent already.
+    SavedReplies,
+    /// cs425, Maekawa: one vote and a queue, without FAIL, INQUIRE and RELINQUISH.
+    Plain,
+    /// Maekawa 1985: an overtaken request is not told so.
+    Original,
+    /// Sequencer: an eager one that takes over with the logs of a majority.
+    CollectsMajority,
 }
 
 impl Variant {
     /// Every variant.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 15] = [
         Self::NoGuard,
         Self::NoT2,
         Self::OneTimer,
@@ -163,6 +178,11 @@ impl Variant {
         Self::Eager,
         Self::Serial,
         Self::NaiveOk,
+        Self::Deny,
+        Self::SavedReplies,
+        Self::Plain,
+        Self::Original,
+        Self::CollectsMajority,
     ];
 
     /// Its name on the command line.
@@ -178,6 +198,11 @@ impl Variant {
             Self::Eager => "eager",
             Self::Serial => "serial",
             Self::NaiveOk => "naive-ok",
+            Self::Deny => "deny",
+            Self::SavedReplies => "saved-replies",
+            Self::Plain => "cs425-plain",
+            Self::Original => "original",
+            Self::CollectsMajority => "collects-majority",
         }
     }
 
@@ -192,8 +217,17 @@ impl Variant {
             Self::Absorb => "the initiator removes the messages of the others from the ring",
             Self::NoSwallow => "every lower message starts a new election",
             Self::Eager => "a member that knows no higher one announces itself at once",
-            Self::Serial => "answers in one stage and holds its own election in the next",
+            Self::Serial => {
+                "one step after the other: a bully answers before it holds its own election, voters are asked in turn"
+            }
             Self::NaiveOk => "an OK counts even when no election is held",
+            Self::Deny => "the coordinator answers DENY to a request that it queues",
+            Self::SavedReplies => "no REPLY where something later was sent already",
+            Self::Plain => "one vote and a queue in the order of arrival, which deadlocks",
+            Self::Original => "an overtaken request gets no FAIL, which deadlocks",
+            Self::CollectsMajority => {
+                "takes over with the logs of a majority, and delivers at once"
+            }
         }
     }
 }

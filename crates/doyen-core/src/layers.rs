@@ -12,6 +12,7 @@ use crate::node::{NodeConfig, packet};
 use crate::protocol::{Family, Kind};
 use crate::registry::{Algorithm, AnyConfig};
 use crate::session::{SessionConfig, letter};
+use crate::snapshot::{self, SnapshotConfig};
 use crate::time::Span;
 
 /// How many consecutive lost heartbeats a detector tolerates on a network that loses messages.
@@ -71,14 +72,26 @@ impl Layers {
     }
 }
 
+/// A member of which a snapshot can be taken and that runs `above`. This layer is the highest: the link is beneath it, because
+/// it needs channels that keep the order.
+pub fn recordable(above: AnyConfig) -> SnapshotConfig<AnyConfig> {
+    SnapshotConfig { members: above.inner.members.clone(), inner: above }
+}
+
 /// The kinds of messages between processes that run `algorithm`.
 pub fn kinds(algorithm: Algorithm) -> Vec<Kind> {
     [algorithm.kinds(), &packet::ADDED, &letter::ADDED].concat()
 }
 
+/// The same where snapshots are taken, which processes with sessions do not bear: a group of which a snapshot is taken is
+/// closed.
+pub fn kinds_with_snapshot(algorithm: Algorithm) -> Vec<Kind> {
+    [algorithm.kinds(), &[snapshot::MARKER], &packet::ADDED].concat()
+}
+
 /// The family of the kind called `name`, which is the same in every algorithm and layer; `None` if no message is called so.
 pub fn family_of(name: &str) -> Option<Family> {
-    let layers = packet::ADDED.iter().chain(&letter::ADDED);
+    let layers = packet::ADDED.iter().chain(&letter::ADDED).chain([&snapshot::MARKER]);
     let mut kinds = Algorithm::ALL.into_iter().flat_map(Algorithm::kinds).chain(layers);
     kinds.find(|kind| kind.name == name).map(|kind| kind.family)
 }

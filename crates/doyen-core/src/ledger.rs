@@ -1,4 +1,5 @@
-//! The safety rules of elections with terms, votes and leases: one ledger for the oracle, the checker and the replay.
+//! The safety rules of elections with terms, votes and leases, and of [mutual exclusion](sections): one ledger for the
+//! oracle, the checker and the replay.
 //!
 //! The oracle of a simulation, the checker and the replay of a recorded node all use these rules. They differ in what
 //! they know, and pass that in:
@@ -20,6 +21,8 @@
 //!
 //! The callers check themselves that no two members lead in the same term: the history that this needs is part of the
 //! checker's states, and the oracle also checks it for algorithms that have no votes.
+
+pub mod sections;
 
 use std::fmt::{self, Display};
 
@@ -45,6 +48,12 @@ pub enum Invariant {
     OneLease,
     /// While a lease runs, a majority votes for no rival.
     LeasesCovered,
+    /// At most one member is in the critical section at any moment.
+    OneInside,
+    /// Of two entries the later has the larger fence.
+    FencesRise,
+    /// A member enters only while it waits.
+    EnteredByRequest,
 }
 
 /// A fact about a member, as evidence of a violation.

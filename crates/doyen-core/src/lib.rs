@@ -1,4 +1,4 @@
-//! Coordinator elections as pure state machines.
+//! Coordinator elections and mutual exclusion as pure state machines.
 //!
 //! An algorithm is a [`Protocol`](protocol::Protocol): it receives events and answers with effects. It has no clock, no
 //! randomness, no I/O and no logging, so the simulator, the model checker and a real node run the same code. A *host*
@@ -46,6 +46,9 @@
 //! 14. **A dead leader.** While a member leads, its host may keep the messages with which a copy of it would answer
 //!     `Crashed`, each time as of the last event. Once the process is dead and nothing relies on its lease any more, what
 //!     is left of the host may send them ([`Remains`](handover::Remains) says when). It applies no other effect of the copy.
+//! 15. **The critical section.** A host feeds `Request` only to a member that is outside, and `Exit` only to one that is
+//!     inside, once everything that ran inside has stopped. While [`hold`](protocol::Protocol::hold) names a timer, the
+//!     member is inside until that timer's deadline, by the clock at the moment of asking.
 //!
 //! [`Host`](host::Host) is what a host offers a member, and [`apply`](host::apply) carries out the effects:
 //!
@@ -74,10 +77,14 @@
 
 #![forbid(unsafe_code)]
 
+#[macro_use]
+mod macros;
+
 pub mod algorithm;
 pub mod change;
 pub mod config;
 pub mod detector;
+pub mod exclusion;
 pub mod explore;
 pub mod handover;
 pub mod host;
@@ -89,6 +96,7 @@ pub mod node;
 pub mod protocol;
 pub mod registry;
 pub mod session;
+pub mod snapshot;
 pub mod time;
 pub mod trace;
 pub mod wire;

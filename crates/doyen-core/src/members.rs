@@ -388,6 +388,15 @@ impl Members {
         }
     }
 
+    /// The next term of `owner` after `last`, if terms are dealt out to the members in turn: no two members ever have the
+    /// same. For services whose leaders are not elected by their terms.
+    pub fn next_term_of(&self, owner: NodeId, last: Term) -> Term {
+        let count = self.len() as u64;
+        let place = self.position(owner).unwrap_or_default() as u64;
+        let term = (last.0 / count * count).saturating_add(place + 1);
+        Term(if term > last.0 { term } else { term.saturating_add(count) })
+    }
+
     /// How many clockwise hops it is from `from` to `to`.
     pub fn ring_distance(&self, from: NodeId, to: NodeId) -> usize {
         let [from, to] = [from, to].map(|id| self.ring_place(self.place_of(id)));

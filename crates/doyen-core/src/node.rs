@@ -56,7 +56,10 @@ use crate::detector::{self, Detector, DetectorConfig};
 use crate::explore::{Explore, Giver, Serial};
 use crate::link::{self, Link, LinkConfig};
 use crate::members::{Incarnation, Members, NodeId, PeerSet};
-use crate::protocol::{Bonds, Boot, Effect, Effects, Event, Kind, Notice, Protocol, View};
+use crate::protocol::{
+    Bonds, Boot, Deliveries, Effect, Effects, Event, Holding, Kind, Notice, Protocol, Recording,
+    View,
+};
 
 pub use packet::{Body, Packet};
 
@@ -76,6 +79,12 @@ pub struct NodeConfig<C> {
 }
 
 impl<C> NodeConfig<C> {
+    /// The same with something else above.
+    pub fn map<D>(self, change: impl FnOnce(C) -> D) -> NodeConfig<D> {
+        let Self { inner, members, filter, link, detector } = self;
+        NodeConfig { inner: change(inner), members, filter, link, detector }
+    }
+
     /// Whether packets of other incarnations are dropped.
     pub fn filters(&self) -> bool {
         self.filter || self.link.is_some()
@@ -180,6 +189,8 @@ impl<P: Protocol> Protocol for Node<P> {
             Event::Campaign => turn.inbox.push_back(Event::Campaign),
             Event::Command(command) => turn.inbox.push_back(Event::Command(command)),
             Event::Retired => turn.inbox.push_back(Event::Retired),
+            Event::Request => turn.inbox.push_back(Event::Request),
+            Event::Exit => turn.inbox.push_back(Event::Exit),
             Event::Crashed => turn.inbox.push_back(Event::Crashed),
         }
         self.handle_pending(&mut turn);
@@ -214,6 +225,22 @@ impl<P: Protocol> Protocol for Node<P> {
 
     fn lease(&self) -> Option<Self::Timer> {
         self.inner.lease().map(Timer::Inner)
+    }
+
+    fn hold(&self) -> Option<Self::Timer> {
+        self.inner.hold().map(Timer::Inner)
+    }
+
+    fn holding(&self) -> Option<Holding> {
+        self.inner.holding()
+    }
+
+    fn deliveries(&self) -> Option<&Deliveries> {
+        self.inner.deliveries()
+    }
+
+    fn recording(&self) -> Option<Recording> {
+        self.inner.recording()
     }
 
     fn bonds(&self) -> Bonds<Self::Timer> {

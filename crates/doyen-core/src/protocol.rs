@@ -1,12 +1,19 @@
-//! The contract between an election algorithm and its host.
+//! The contract between an algorithm and its host.
 //!
 //! One algorithm is one state machine that receives [`Event`]s and answers with [`Effect`]s. It has no clock, no
 //! randomness and no I/O, so the simulator, the checker and a real node run the same code. The host's side of the
 //! contract is the numbered list in the documentation of this crate.
+//!
+//! The contract is the same for all algorithms, whether they elect a leader or keep members out of a critical section.
+//! Each ignores the events that mean nothing to it, and its [`View`] says what its members believe of a leader, of the
+//! section, or of both.
 
+mod delivery;
 mod effects;
 mod message;
+mod recording;
 mod rule;
+mod view;
 
 use std::borrow::Cow;
 use std::fmt::{self, Debug};
@@ -18,11 +25,14 @@ use crate::change::LeaderChange;
 use crate::members::{Incarnation, NodeId, SessionId, Term};
 use crate::time::{Delay, Span};
 
+pub use delivery::{Deliveries, Multicast};
 pub use effects::{Context, Effects};
 pub use message::{AlgorithmMessage, Class, Commitments, Family, Kind, Message, Pledge, name_of};
+pub use recording::{Channel, Flaw, Holding, Recording};
 pub use rule::RuleText;
+pub use view::{Fence, Role, Section, View};
 
-/// An election algorithm: events in, effects out.
+/// An algorithm: events in, effects out.
 pub trait Protocol: Sized + Clone + Eq + Hash + Debug {
     /// The configuration of a member. Shared, never part of the state.
     type Config;
@@ -93,9 +103,32 @@ pub trait Protocol: Sized + Clone + Eq + Hash + Debug {
         None
     }
 
-    /// Whether `timer` may end a lease: such timers are handled first when several are due.
+    /// The armed timer whose firing ends this member's stay in the critical section, if the stay has a limit. The host
+    /// knows the deadline, and publishes it to programs that act inside.
+    fn hold(&self) -> Option<Self::Timer> {
+        None
+    }
+
+    /// Whether `timer` may end a lease or a stay: such timers are handled first when several are due.
     fn is_lease(_timer: Self::Timer) -> bool {
         false
+    }
+
+    // Snapshots: only the layer that takes them, and algorithms that move something that is conserved, have these.
+
+    /// How much this member has of what the algorithm conserves, if it conserves something.
+    fn holding(&self) -> Option<Holding> {
+        None
+    }
+
+    /// What this member has recorded, once a snapshot has reached it.
+    fn recording(&self) -> Option<Recording> {
+        None
+    }
+
+    /// What this member has delivered, if the algorithm is a totally ordered multicast.
+    fn deliveries(&self) -> Option<&Deliveries> {
+        None
     }
 
     /// What keeps this member from voting.
@@ -231,12 +264,17 @@ pub enum Event<M, T> {
     Command(AdminCommand),
     /// Everything that ran under the lease of a retiring leader has stopped, and nothing relies on the lease any more.
     Retired,
+    /// A program on this member wants to enter the critical section. It asks only while the member is outside.
+    Request,
+    /// Everything that ran inside the critical section has stopped: the member leaves it.
+    Exit,
     /// The process has died. Its host gives this event to a copy of the last state, whose answer nothing else sees: the
     /// messages that the host may send in the name of the dead process (14 in the list of the crate).
     Crashed,
 }
 
-/// A command that an operator can give a member whose algorithm has leases. Other algorithms ignore it.
+/// A command that an operator can give a member. All but [`Snapshot`](Self::Snapshot) are for algorithms with leases;
+/// others ignore them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[expect(missing_docs, reason = "the names of the fields say what they are")]
@@ -270,6 +308,8 @@ pub enum AdminCommand {
     Pause { lasting: Span },
     /// End a pause. Any member accepts it and tells the others.
     Resume,
+    /// Start a snapshot of the whole group. Only members under the layer that takes snapshots heed it.
+    Snapshot,
 }
 
 impl fmt::Display for AdminCommand {
@@ -287,6 +327,7 @@ impl fmt::Display for AdminCommand {
             Self::Attribute(attr) => write!(f, "attribute {attr}"),
             Self::Pause { lasting } => write!(f, "pause for {lasting}"),
             Self::Resume => f.write_str("resume"),
+            Self::Snapshot => f.write_str("snapshot"),
         }
     }
 }
@@ -377,6 +418,10 @@ pub enum Notice {
     /// It has lost its disk, and the clock is obviously wrong: it cannot choose an incarnation that is certainly new.
     /// It has halted, and its process should stop.
     WrongClock,
+    /// It has recorded its state for a snapshot.
+    Recorded { view: View, holding: Option<Holding> },
+    /// It has recorded what was under way from this member when the snapshot was taken.
+    ChannelRecorded { from: NodeId, messages: u32, amount: u64 },
     /// A letter was dropped.
     Dropped { from: NodeId, why: Dropped },
     /// A message to this peer was not sent, because the peer has not been met.
@@ -397,49 +442,6 @@ pub enum Dropped {
 /// The effect type of a protocol.
 pub type EffectOf<P> =
     Effect<<P as Protocol>::Message, <P as Protocol>::Timer, <P as Protocol>::Durable>;
-
-/// What a member believes, as it announces it to its host.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-pub struct View {
-    /// The leader that it follows; itself, if it leads.
-    pub leader: Option<NodeId>,
-    /// The term in which that leader was elected; zero in textbook mode, which has no terms.
-    pub term: Term,
-    /// Its role.
-    pub role: Role,
-}
-
-/// The role of a member.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Role {
-    /// Follows a leader, or knows of none and does not campaign.
-    Follower,
-    /// Takes part in an election whose result it does not know.
-    Candidate,
-    /// Leads.
-    Leader,
-    /// Still leads, but is about to transfer leadership: nothing new may begin under its lease.
-    Retiring,
-}
-
-impl Role {
-    /// Whether it acts as a leader.
-    pub fn leads(self) -> bool {
-        matches!(self, Self::Leader | Self::Retiring)
-    }
-}
-
-impl fmt::Display for Role {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Follower => "follower",
-            Self::Candidate => "candidate",
-            Self::Leader => "leader",
-            Self::Retiring => "retiring",
-        })
-    }
-}
 
 /// Writes ` term=3`, and nothing in textbook mode, where terms are zero.
 pub(crate) fn write_term(f: &mut fmt::Formatter<'_>, term: Term) -> fmt::Result {

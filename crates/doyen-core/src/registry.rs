@@ -7,12 +7,16 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::algorithm::{
-    bully, chang_roberts, leader_tracker, modified_bully, quorum, ring_active_list, ring_all_ids,
-    ring_list,
+    bank, bully, chang_roberts, leader_tracker, modified_bully, quorum, ring_active_list,
+    ring_all_ids, ring_list, sequencer,
 };
 use crate::config::{Mode, Variant};
+use crate::exclusion::{
+    centralised, lamport, maekawa, raymond, ricart_agrawala, suzuki_kasami, token_recovery,
+    token_ring, voting,
+};
 use crate::protocol::RuleText;
-use crate::session;
+use crate::{session, snapshot};
 
 pub use any::{AnyConfig, AnyDurable, AnyMessage, AnyProtocol, AnyTimer, EarlierMessage};
 
@@ -35,11 +39,56 @@ pub enum Algorithm {
     RingResilient,
     /// [`quorum`].
     Quorum,
+    /// [`centralised`].
+    Centralised,
+    /// [`voting`].
+    Voting,
+    /// [`lamport`].
+    Lamport,
+    /// [`ricart_agrawala`].
+    RicartAgrawala,
+    /// [`token_ring`].
+    TokenRing,
+    /// [`maekawa`].
+    Maekawa,
+    /// [`raymond`].
+    Raymond,
+    /// [`suzuki_kasami`].
+    SuzukiKasami,
+    /// [`token_recovery`].
+    TokenRecovery,
+    /// [`bank`].
+    Bank,
+    /// [`sequencer`].
+    Sequencer,
 }
 
 impl Algorithm {
     /// Every algorithm, in the order of the specification.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 19] = [
+        Self::Bully,
+        Self::ModifiedBully,
+        Self::RingList,
+        Self::RingActiveList,
+        Self::RingAllIds,
+        Self::ChangRoberts,
+        Self::RingResilient,
+        Self::Quorum,
+        Self::Centralised,
+        Self::Voting,
+        Self::Lamport,
+        Self::RicartAgrawala,
+        Self::TokenRing,
+        Self::Maekawa,
+        Self::Raymond,
+        Self::SuzukiKasami,
+        Self::TokenRecovery,
+        Self::Bank,
+        Self::Sequencer,
+    ];
+
+    /// The algorithms that elect a leader.
+    pub const ELECTIONS: [Self; 8] = [
         Self::Bully,
         Self::ModifiedBully,
         Self::RingList,
@@ -50,7 +99,20 @@ impl Algorithm {
         Self::Quorum,
     ];
 
-    /// The sources' algorithms, which have a textbook mode and a hardened one.
+    /// The algorithms that let one member at a time into the critical section.
+    pub const EXCLUSIONS: [Self; 9] = [
+        Self::Centralised,
+        Self::Voting,
+        Self::Lamport,
+        Self::RicartAgrawala,
+        Self::TokenRing,
+        Self::Maekawa,
+        Self::Raymond,
+        Self::SuzukiKasami,
+        Self::TokenRecovery,
+    ];
+
+    /// The sources' elections, which have a textbook mode and a hardened one.
     pub const OF_SOURCES: [Self; 7] = [
         Self::Bully,
         Self::ModifiedBully,
@@ -60,6 +122,46 @@ impl Algorithm {
         Self::ChangRoberts,
         Self::RingResilient,
     ];
+
+    /// What it does for its members. Whatever is about leaders or about the critical section only asks this first.
+    pub fn purpose(self) -> Purpose {
+        match self {
+            Self::Bank => Purpose::Records,
+            Self::Sequencer => Purpose::Serves,
+            _ if Self::EXCLUSIONS.contains(&self) => Purpose::Excludes,
+            _ => Purpose::Elects,
+        }
+    }
+
+    /// Whether it elects a leader.
+    pub fn elects(self) -> bool {
+        self.purpose() == Purpose::Elects
+    }
+
+    /// Reads the name of an algorithm for a node, which runs elections only.
+    pub fn for_node(name: &str) -> Result<Self, String> {
+        let algorithm: Self = name.parse()?;
+        algorithm.suits_node().map(|()| algorithm)
+    }
+
+    /// Why a node refuses to run it, if it does.
+    pub fn suits_node(self) -> Result<(), String> {
+        match self.purpose() {
+            Purpose::Elects => Ok(()),
+            Purpose::Excludes => Err(format!(
+                "{self} elects no leader: it excludes members from a critical section, and one member that \
+                 crashes blocks all others; a node runs elections only. `doyen sim --algorithm {self}` simulates it"
+            )),
+            Purpose::Records => Err(format!(
+                "{self} elects no leader: it is an application of which snapshots are taken; a node runs elections only. \
+                 `doyen sim --algorithm {self} --snapshot 1@0` simulates it"
+            )),
+            Purpose::Serves => Err(format!(
+                "{self} elects no leader: it shows what a coordinator serves, and what is lost when it fails; a node runs \
+                 elections only. `doyen sim --algorithm {self}` simulates it"
+            )),
+        }
+    }
 
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
@@ -72,6 +174,17 @@ impl Algorithm {
             Self::ChangRoberts => "chang-roberts",
             Self::RingResilient => "ring-resilient",
             Self::Quorum => "quorum",
+            Self::Centralised => "centralised",
+            Self::Voting => "voting",
+            Self::Lamport => "lamport",
+            Self::RicartAgrawala => "ricart-agrawala",
+            Self::TokenRing => "token-ring",
+            Self::Maekawa => "maekawa",
+            Self::Raymond => "raymond",
+            Self::SuzukiKasami => "suzuki-kasami",
+            Self::TokenRecovery => "token-recovery",
+            Self::Bank => "bank",
+            Self::Sequencer => "sequencer",
         }
     }
 
@@ -102,6 +215,23 @@ impl Algorithm {
             Self::Quorum => {
                 "a majority elects the best member, which leads under a lease that the majority renews"
             }
+            Self::Centralised => "a coordinator lets one member in after the other (cs677)",
+            Self::Voting => "a member enters with the votes of a majority of voters (cs677)",
+            Self::Lamport => "every member keeps the same queue of requests (Lamport 1978)",
+            Self::RicartAgrawala => {
+                "a member enters when all others have replied (Ricart and Agrawala 1981)"
+            }
+            Self::TokenRing => "a token goes round; its holder may enter (cs677)",
+            Self::Maekawa => {
+                "a member enters with the votes of its arbiters; any two sets of them meet (Maekawa 1985)"
+            }
+            Self::Raymond => "the token moves along the edges of a tree (Raymond 1989)",
+            Self::SuzukiKasami => "asks all others for the token (Suzuki and Kasami 1985)",
+            Self::TokenRecovery => "a token goes round, and a lost one is replaced (os-textbook)",
+            Self::Bank => "members move money, and a snapshot records who has how much (cs425)",
+            Self::Sequencer => {
+                "the leader numbers the messages of all members, which deliver them in this order (cs425)"
+            }
         }
     }
 
@@ -112,21 +242,51 @@ impl Algorithm {
             Self::ModifiedBully => "kordafshari",
             Self::RingList => "cs677, notes",
             Self::RingActiveList => "notes",
-            Self::RingAllIds => "os-textbook",
+            Self::RingAllIds | Self::TokenRecovery => "os-textbook",
             Self::ChangRoberts => "os-textbook, cs425",
             Self::RingResilient => "cs425",
-            Self::Quorum => "beyond the sources",
+            Self::Quorum | Self::SuzukiKasami => "beyond the sources",
+            Self::Centralised | Self::Voting | Self::TokenRing => "cs677",
+            Self::RicartAgrawala => "cs677, cs425",
+            Self::Lamport | Self::Maekawa | Self::Raymond | Self::Bank | Self::Sequencer => "cs425",
         }
     }
 
     /// Whether messages go round a ring.
     pub fn is_ring(self) -> bool {
-        !matches!(self, Self::Bully | Self::ModifiedBully | Self::Quorum)
+        match self {
+            Self::RingList
+            | Self::RingActiveList
+            | Self::RingAllIds
+            | Self::ChangRoberts
+            | Self::RingResilient
+            | Self::TokenRing
+            | Self::TokenRecovery => true,
+            Self::Bully
+            | Self::ModifiedBully
+            | Self::Quorum
+            | Self::Centralised
+            | Self::Voting
+            | Self::Lamport
+            | Self::RicartAgrawala
+            | Self::Maekawa
+            | Self::Raymond
+            | Self::SuzukiKasami
+            | Self::Bank
+            | Self::Sequencer => false,
+        }
     }
 
     /// Whether it is correct only if links keep the order of messages.
     pub fn needs_fifo(self) -> bool {
-        matches!(self, Self::RingActiveList | Self::RingAllIds)
+        matches!(
+            self,
+            Self::RingActiveList
+                | Self::RingAllIds
+                | Self::Lamport
+                | Self::Maekawa
+                | Self::Sequencer
+        )
     }
 
     /// The literal readings that apply to it.
@@ -143,14 +303,31 @@ impl Algorithm {
             Self::ModifiedBully => &[Variant::Figure4, Variant::LiteralTimers, Variant::Eager],
             Self::RingAllIds => &[Variant::Absorb],
             Self::ChangRoberts => &[Variant::NoSwallow],
-            Self::RingList | Self::RingActiveList | Self::RingResilient | Self::Quorum => &[],
+            Self::Centralised => &[Variant::Deny],
+            Self::Voting => &[Variant::Serial],
+            Self::Lamport => &[Variant::SavedReplies],
+            Self::Maekawa => &[Variant::Original, Variant::Plain],
+            Self::Sequencer => &[Variant::CollectsMajority],
+            Self::RingList
+            | Self::RingActiveList
+            | Self::RingResilient
+            | Self::Quorum
+            | Self::RicartAgrawala
+            | Self::TokenRing
+            | Self::Raymond
+            | Self::SuzukiKasami
+            | Self::TokenRecovery
+            | Self::Bank => &[],
         }
     }
 
     /// Whether it has this mode.
     pub fn reads(self, mode: Mode) -> bool {
         match mode {
-            Mode::Hardened => true,
+            // Of the exclusions, one has a hardened form of its own; what tolerates crashes is a lock service.
+            Mode::Hardened => {
+                self.elects() || matches!(self, Self::RicartAgrawala | Self::Sequencer)
+            }
             Mode::Textbook => self != Self::Quorum,
             Mode::Literal(variant) => self.variants().contains(&variant),
         }
@@ -166,8 +343,8 @@ impl Algorithm {
         self == Self::Quorum
     }
 
-    /// Its rules in words: its own, then those of hardened mode that all algorithms of the sources share, of the ring and of
-    /// sessions. Every rule that a run notes is among them.
+    /// Its rules in words: its own, then those of hardened mode that all algorithms of the sources share, of the ring, of
+    /// sessions and of snapshots. Every rule that a run notes is among them.
     pub fn rules(self) -> impl Iterator<Item = &'static RuleText> {
         let own = match self {
             Self::Bully => bully::rules::RULES,
@@ -177,15 +354,60 @@ impl Algorithm {
             Self::RingAllIds => ring_all_ids::rules::RULES,
             Self::ChangRoberts => chang_roberts::rules::RULES,
             Self::Quorum => quorum::rules::RULES,
+            Self::Bank => bank::rules::RULES,
+            Self::Sequencer => sequencer::rules::RULES,
+            Self::Centralised => centralised::rules::RULES,
+            Self::Voting => voting::rules::RULES,
+            Self::Lamport => lamport::rules::RULES,
+            Self::RicartAgrawala => ricart_agrawala::rules::RULES,
+            Self::TokenRing => token_ring::rules::RULES,
+            Self::Maekawa => maekawa::rules::RULES,
+            Self::Raymond => raymond::rules::RULES,
+            Self::SuzukiKasami => suzuki_kasami::rules::RULES,
+            Self::TokenRecovery => token_recovery::rules::RULES,
         };
-        let hardened: &[_] = if self.has_leases() { &[] } else { leader_tracker::rules::RULES };
+        let hardened: &[_] = match self.elects() && !self.has_leases() {
+            true => leader_tracker::rules::RULES,
+            false => &[],
+        };
+        let of_ring: &[_] = match self {
+            Self::TokenRecovery => token_ring::rules::RULES,
+            _ => &[],
+        };
         let ring: &[_] = if self.is_ring() { &[FORWARDS] } else { &[] };
-        [own, hardened, ring, session::rules::RULES].into_iter().flatten()
+        // Only members of an election have sessions.
+        let sessions: &[_] = if self.elects() { session::rules::RULES } else { &[] };
+        [own, of_ring, hardened, ring, sessions, snapshot::rules::RULES].into_iter().flatten()
     }
 
     /// What it guarantees in each of its modes.
     pub fn guarantees(self) -> impl Iterator<Item = &'static Guarantee> {
         GUARANTEES.iter().filter(move |guarantee| guarantee.algorithm == self)
+    }
+}
+
+/// What an algorithm does for its members.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Purpose {
+    /// It elects a leader, which all members follow.
+    Elects,
+    /// It lets at most one member at a time into a critical section.
+    Excludes,
+    /// It does something of which a snapshot can be taken.
+    Records,
+    /// Its leader does something for the other members, and is replaced when it fails.
+    Serves,
+}
+
+impl Purpose {
+    /// One word that says it, the verb of a sentence about an algorithm.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Elects => "elects",
+            Self::Excludes => "excludes",
+            Self::Records => "records",
+            Self::Serves => "serves",
+        }
     }
 }
 
@@ -220,13 +442,14 @@ pub struct Guarantee {
     pub algorithm: Algorithm,
     /// Hardened, or textbook.
     pub hardened: bool,
-    /// What "all follow the best live member" needs.
+    /// What "all follow the best live member" needs, or "at most one member is inside".
     pub safety: &'static str,
-    /// What "every election ends" needs.
+    /// What "every election ends" needs, or "every member that waits enters".
     pub liveness: &'static str,
     /// What happens in a partition.
     pub partition: &'static str,
-    /// What it costs without failures: n live members, the r-th lowest or any one of them detects.
+    /// What it costs without failures: for an election with n live members, the r-th lowest or any one of them detects; for
+    /// an entry into the critical section, with N members.
     pub cost: &'static str,
 }
 
@@ -247,6 +470,10 @@ const CALM: &str = "the network is stable from some moment on";
 const RETRIES: &str = "D holds from some moment on";
 const TWO_LEADERS: &str = "a leader on each side, also after it heals";
 const STOPS: &str = "the message is lost; no member is elected";
+const LINKS: &str = "links lose and duplicate nothing";
+const FIFO_LINKS: &str = "links lose and duplicate nothing, and keep the order of messages";
+const NO_CRASH: &str = "no member crashes, and every stay inside ends";
+const WAITS: &str = "members wait until it heals";
 const MEETS: &str = "a leader on each side, one after it heals; no fencing token";
 
 /// The table of guarantees. None of the sources' algorithms has "at most one leader at any instant" outside the synchronous
@@ -314,6 +541,113 @@ pub const GUARANTEES: &[Guarantee] = &[
             "6(N−1) for one candidate, then 2(N−1) every heartbeat",
         ],
     ),
+    Guarantee::new(
+        Algorithm::Centralised,
+        false,
+        [
+            LINKS,
+            "neither the coordinator nor a holder crashes, and every stay inside ends",
+            WAITS,
+            "3; none at the coordinator",
+        ],
+    ),
+    Guarantee::new(
+        Algorithm::Voting,
+        false,
+        [
+            "links lose and duplicate nothing, and no voter restarts",
+            "never certain: a member may be overtaken any number of times",
+            "the side with enough voters goes on, the other waits",
+            "2mk+m to 3mk−(k−1) in k attempts for m votes",
+        ],
+    ),
+    Guarantee::new(Algorithm::Lamport, false, [FIFO_LINKS, NO_CRASH, WAITS, "3(N−1)"]),
+    Guarantee::new(Algorithm::RicartAgrawala, false, [LINKS, NO_CRASH, WAITS, "2(N−1)"]),
+    Guarantee::new(
+        Algorithm::RicartAgrawala,
+        true,
+        [
+            "any links: messages may be late, lost or arrive twice",
+            "links lose nothing, no member crashes, and every stay inside ends",
+            WAITS,
+            "the same",
+        ],
+    ),
+    Guarantee::new(
+        Algorithm::TokenRing,
+        false,
+        [
+            LINKS,
+            NO_CRASH,
+            "the token is lost at the edge",
+            "1 if all want to enter; no bound if none does",
+        ],
+    ),
+    Guarantee::new(
+        Algorithm::Maekawa,
+        false,
+        [
+            FIFO_LINKS,
+            "no arbiter crashes, and every stay inside ends",
+            WAITS,
+            "3(K−1) idle, 4(K−1) saturated, for sets of K members",
+        ],
+    ),
+    Guarantee::new(
+        Algorithm::Raymond,
+        false,
+        [LINKS, NO_CRASH, WAITS, "2d idle, for a token d hops away; 4(N−1)/N saturated"],
+    ),
+    Guarantee::new(
+        Algorithm::SuzukiKasami,
+        false,
+        [
+            LINKS,
+            "the holder of the token does not crash, and every stay inside ends",
+            WAITS,
+            "N; none with the token",
+        ],
+    ),
+    Guarantee::new(
+        Algorithm::TokenRecovery,
+        false,
+        [
+            "links duplicate nothing, and only dead members are reported down",
+            "every crash is reported, and every stay inside ends",
+            "the token is not recovered while a member is silent",
+            "1 if all want to enter; 3N to look for the token",
+        ],
+    ),
+    Guarantee::new(
+        Algorithm::Bank,
+        false,
+        [
+            "links lose nothing and keep the order",
+            "no member fails during the snapshot",
+            "markers are lost; the snapshot stays incomplete",
+            "N(N−1) markers",
+        ],
+    ),
+    Guarantee::new(
+        Algorithm::Sequencer,
+        false,
+        [
+            "one order among the members that live on; what a crashed member has delivered may be lost",
+            "every crash is reported, and no live member is",
+            "each side may order; one side is reset afterwards",
+            "N for each multicast",
+        ],
+    ),
+    Guarantee::new(
+        Algorithm::Sequencer,
+        true,
+        [
+            "one order, and nothing is lost that any member has delivered: a replicated log in all but name",
+            "a majority is connected, and every crash is reported",
+            "the side with a majority orders",
+            "3N−2 for each multicast",
+        ],
+    ),
 ];
 
 #[cfg(test)]
@@ -333,6 +667,11 @@ mod tests {
             let promised: Vec<bool> = algorithm.guarantees().map(|p| p.hardened).collect();
             let read = modes.into_iter().filter(|&mode| algorithm.reads(mode));
             assert_eq!(promised, read.map(|mode| mode == Mode::Hardened).collect::<Vec<_>>());
+            let lists = [&Algorithm::ELECTIONS[..], &Algorithm::EXCLUSIONS[..]];
+            let listed = lists.map(|list| list.contains(&algorithm));
+            let excludes = algorithm.purpose() == Purpose::Excludes;
+            assert_eq!(listed, [algorithm.elects(), excludes]);
+            assert_eq!(Algorithm::for_node(algorithm.name()).is_ok(), algorithm.elects());
         }
         assert!("buly".parse::<Algorithm>().unwrap_err().contains("use one of bully"));
     }

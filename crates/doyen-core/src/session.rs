@@ -339,6 +339,8 @@ impl<P: Protocol> Protocol for Session<P> {
                 self.pass(Event::Command(command), cx);
             }
             Event::Retired => self.pass(Event::Retired, cx),
+            Event::Request => self.pass(Event::Request, cx),
+            Event::Exit => self.pass(Event::Exit, cx),
             Event::Crashed => {
                 self.peers.values_mut().for_each(Peer::skip_to_last_counter);
                 self.pass(Event::Crashed, cx);
@@ -347,10 +349,7 @@ impl<P: Protocol> Protocol for Session<P> {
     }
 
     fn view(&self) -> View {
-        self.inner().map_or(
-            View { leader: None, term: Term::default(), role: Role::Follower },
-            Protocol::view,
-        )
+        self.inner().map_or(View::new(None, Term::default(), Role::Follower), Protocol::view)
     }
 
     fn kinds(config: &Self::Config) -> Cow<'static, [Kind]> {
@@ -383,6 +382,10 @@ impl<P: Protocol> Protocol for Session<P> {
 
     fn lease(&self) -> Option<Self::Timer> {
         self.inner().and_then(Protocol::lease).map(Timer::Inner)
+    }
+
+    fn hold(&self) -> Option<Self::Timer> {
+        self.inner().and_then(Protocol::hold).map(Timer::Inner)
     }
 
     fn bonds(&self) -> Bonds<Self::Timer> {

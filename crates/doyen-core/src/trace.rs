@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::members::{NodeId, Term};
-use crate::protocol::{Class, Notice, Role};
+use crate::protocol::{Class, Holding, Notice, Role, Section, View};
 use crate::time::Time;
 
 /// An event of a run, with its time.
@@ -62,6 +62,10 @@ pub enum EventKind {
     Commanded { member: NodeId, command: String, rules: Vec<String> },
     /// Everything that ran under the lease of a retiring leader has stopped.
     Retired { member: NodeId, rules: Vec<String> },
+    /// A program on a member wants to enter the critical section.
+    Request { member: NodeId, rules: Vec<String> },
+    /// Everything that ran inside the critical section has stopped, and the member leaves it.
+    Exit { member: NodeId, rules: Vec<String> },
     /// The guardian of a leader that has died has sent its last messages: the lease is over.
     Released { member: NodeId, rules: Vec<String> },
     /// A remark of a member: why the leadership changed, why it rejects a command.
@@ -79,7 +83,15 @@ pub enum EventKind {
     /// A member's failure detector considers a peer up again.
     Trusted { member: NodeId, peer: NodeId },
     /// The view of a member changed.
-    View { member: NodeId, leader: Option<NodeId>, term: Term, role: Role },
+    View {
+        member: NodeId,
+        leader: Option<NodeId>,
+        term: Term,
+        role: Role,
+        /// Where it is with respect to the critical section; not written of a member outside.
+        #[serde(default, skip_serializing_if = "Section::is_outside")]
+        section: Section,
+    },
     /// A member crashed. `forwards`: its control part still passes messages on.
     Crashed { member: NodeId, forwards: bool },
     /// A member restarted. `disk`: it still has what it stored.
@@ -126,6 +138,8 @@ impl EventKind {
             | Self::Campaign { member, .. }
             | Self::Commanded { member, .. }
             | Self::Retired { member, .. }
+            | Self::Request { member, .. }
+            | Self::Exit { member, .. }
             | Self::Released { member, .. }
             | Self::Noted { member, .. }
             | Self::Leased { member, .. }
@@ -142,6 +156,12 @@ impl EventKind {
         }
     }
 
+    /// The event for a view that a member announces.
+    pub fn of_view(member: NodeId, view: View) -> Self {
+        let View { leader, term, role, section } = view;
+        Self::View { member, leader, term, role, section }
+    }
+
     /// The rules that fired.
     pub fn rules(&self) -> &[String] {
         match self {
@@ -150,6 +170,8 @@ impl EventKind {
             | Self::Campaign { rules, .. }
             | Self::Commanded { rules, .. }
             | Self::Retired { rules, .. }
+            | Self::Request { rules, .. }
+            | Self::Exit { rules, .. }
             | Self::Released { rules, .. }
             | Self::Restarted { rules, .. } => rules,
             _ => &[],
@@ -165,6 +187,8 @@ impl EventKind {
         | Self::Campaign { rules, .. }
         | Self::Commanded { rules, .. }
         | Self::Retired { rules, .. }
+        | Self::Request { rules, .. }
+        | Self::Exit { rules, .. }
         | Self::Released { rules, .. }
         | Self::Restarted { rules, .. } = &mut plain
         {
@@ -199,6 +223,28 @@ impl EventKind {
             Notice::OutOfTerms => "cannot campaign: there is no higher term".to_owned(),
             Notice::Replaced { seen, by } => {
                 format!("halts: {by} has met incarnation {} of it in another session", seen.0)
+            }
+            Notice::Recorded { holding: Some(Holding { held, .. }), .. } => {
+                format!("records its state: it holds {held}")
+            }
+            Notice::Recorded { view, holding: None } => {
+                let leader =
+                    view.leader.map_or("no leader".to_owned(), |it| format!("leader {it}"));
+                format!("records its state: {}, {leader}", view.role)
+            }
+            Notice::ChannelRecorded { from, messages: 0, .. } => {
+                format!("records that nothing was under way from {from}")
+            }
+            Notice::ChannelRecorded { from, messages, amount: 0 } => {
+                let messages = if messages == 1 {
+                    "1 message".to_owned()
+                } else {
+                    format!("{messages} messages")
+                };
+                format!("records {messages} under way from {from}")
+            }
+            Notice::ChannelRecorded { from, amount, .. } => {
+                format!("records {amount} under way from {from}")
             }
             Notice::WrongClock => "halts: its clock is plainly wrong".to_owned(),
         };

@@ -286,8 +286,8 @@ fn a_lossy_network_does_not_change_the_election_message_count() {
     world.run_until(D * 1000);
     assert!(world.all_follow(NodeId(4)));
     let live = 4;
-    assert_eq!(world.count(Class::Election), live * live - 1);
-    assert!(world.count(Class::Link) > world.count(Class::Election));
+    assert_eq!(world.count(Class::Algorithm), live * live - 1);
+    assert!(world.count(Class::Link) > world.count(Class::Algorithm));
 }
 
 #[test]

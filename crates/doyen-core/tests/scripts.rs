@@ -18,7 +18,7 @@
 //! |---|---|
 //! | `group members=5` | founds a group of 1 to 5; `members=0..7` are eight, `members="17,24,33"` three |
 //! | … `mode=hardened` | `textbook` (the default), `hardened`, or a literal variant such as `eager` |
-//! | … `leader=5 dead="5,6"` | the initial leader; the members that are dead from the start, which no other member knows |
+//! | … `leader=5 dead="5,6"` | the initial leader, or where the coordinator or the token of an exclusion is; the members that are dead from the start, which no other member knows |
 //! | … `attr="3:90,1:7"` | election attributes; by default the ids |
 //! | … `ring="3,1,2"` | the ring, clockwise; by default by ascending ids |
 //! | … `announce=all` | winners announce themselves to all members, not only to lower ones |
@@ -28,6 +28,9 @@
 //! | … `margin=10` | by how much a quorum's member must be better than the leader to take over |
 //! | … `vote_lease="3:40" foreign=2` | 3 requests longer vote leases than the others; 2 is configured for another cluster |
 //! | `campaign 2 5` | each of these starts an election |
+//! | … `sets=grid tree=line` | the voting sets of Maekawa's algorithm, the tree of Raymond's |
+//! | … `voters=3 votes=2` | the highest three members vote, and two votes are enough |
+//! | `request 1 3`, `exit 1` | each of these asks to enter the critical section, or leaves it |
 //! | `run` | runs until it is quiet: nothing in flight, no timer armed but background timers |
 //! | `run until=6` | runs everything up to and including that time |
 //! | `step`, `step 3` | runs one event, or this many |
@@ -120,6 +123,46 @@ fn ring_resilient() {
 #[test]
 fn quorum() {
     play(Algorithm::Quorum);
+}
+
+#[test]
+fn centralised() {
+    play(Algorithm::Centralised);
+}
+
+#[test]
+fn voting() {
+    play(Algorithm::Voting);
+}
+
+#[test]
+fn lamport() {
+    play(Algorithm::Lamport);
+}
+
+#[test]
+fn ricart_agrawala() {
+    play(Algorithm::RicartAgrawala);
+}
+
+#[test]
+fn token_ring() {
+    play(Algorithm::TokenRing);
+}
+
+#[test]
+fn maekawa() {
+    play(Algorithm::Maekawa);
+}
+
+#[test]
+fn raymond() {
+    play(Algorithm::Raymond);
+}
+
+#[test]
+fn suzuki_kasami() {
+    play(Algorithm::SuzukiKasami);
 }
 
 #[test]

@@ -12,13 +12,17 @@ use crate::{gallery, words};
 
 const GLOSSARY: &str = include_str!("../../../docs/glossary.md");
 
+fn groups() -> impl Iterator<Item = &'static gallery::Group> {
+    gallery::GROUPS.iter().filter(|group| group.in_lab)
+}
+
 /// Everything that there is to choose from.
 pub(crate) fn catalogue() -> Value {
     let property = |property: Property| json!({ "id": property.name(), "text": property.words() });
     json!({
         "doyen": env!("CARGO_PKG_VERSION"),
-        "algorithms": Algorithm::ALL.map(algorithm),
-        "gallery": std::iter::once(tour()).chain(gallery::GROUPS.iter().map(group)).collect::<Vec<_>>(),
+        "algorithms": Algorithm::ELECTIONS.map(algorithm),
+        "gallery": std::iter::once(tour()).chain(groups().map(group)).collect::<Vec<_>>(),
         "properties": Property::ALL.map(property),
         "glossary": glossary(),
     })

@@ -140,7 +140,7 @@ impl Sentence {
     fn who(&mut self, scenario: &Scenario, case: &Case) {
         let algorithm = case.algorithm;
         self.value("algorithm", "algorithm", &algorithm, words::algorithm_title(algorithm));
-        self.choices(Algorithm::ALL.map(|it| Choice::new(&it, words::algorithm_title(it))));
+        self.choices(Algorithm::ELECTIONS.map(|it| Choice::new(&it, words::algorithm_title(it))));
         let modes = catalogue::modes(algorithm);
         if modes.len() > 1 {
             self.say(", ");
@@ -387,7 +387,7 @@ mod tests {
     /// What a page changes in a word is the flag of that word.
     #[test]
     fn every_value_of_a_sentence_is_read_back() {
-        for entry in crate::gallery::entries() {
+        for entry in crate::gallery::in_lab() {
             let first = explained(&json!({ "gallery": entry.name }));
             let parts = first["sentence"].as_array().unwrap().iter();
             // Faults are added, so those that are there are taken away first.

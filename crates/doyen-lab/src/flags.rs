@@ -9,17 +9,19 @@ use doyen_sim::scenario::{Scenario, ScenarioError};
 
 /// The name of every flag.
 #[rustfmt::skip]
-pub const NAMES: [&str; 34] = [
+pub const NAMES: [&str; 45] = [
     "algorithm", "mode", "members", "dead", "initiators", "leader", "attr", "ring", "convention", "announce", "contact-dead",
     "delay", "bound", "loss", "duplicate", "seed", "until", "fifo", "reliable", "detector", "heartbeat", "window", "preempt",
     "processing", "crash", "restart", "pause", "clock", "cut", "partition", "heal", "drop", "late", "twice",
+    "requests", "hold", "repeat", "think", "sets", "tree", "voters", "votes", "ask-all", "back-off", "snapshot",
 ];
 
 /// The flags that need no value on the command line.
-pub(crate) const SWITCHES: [&str; 3] = ["contact-dead", "fifo", "reliable"];
+pub(crate) const SWITCHES: [&str; 4] = ["contact-dead", "fifo", "reliable", "ask-all"];
 
 /// The flags that add a fault.
-const FAULTS: [&str; 7] = ["crash", "restart", "pause", "clock", "cut", "partition", "heal"];
+const FAULTS: [&str; 8] =
+    ["crash", "restart", "pause", "clock", "cut", "partition", "heal", "snapshot"];
 
 /// Sets in `scenario` what a flag says.
 pub(crate) fn apply(scenario: &mut Scenario, name: &str, value: &str) -> Result<(), ScenarioError> {
@@ -38,6 +40,16 @@ pub(crate) fn apply(scenario: &mut Scenario, name: &str, value: &str) -> Result<
             scenario.announce = (!value.is_empty()).then(|| value.to_owned());
             Ok(())
         }
+        "requests" => set(&mut scenario.requests, value),
+        "hold" => set(&mut scenario.hold, value),
+        "repeat" => set_number(&mut scenario.repeat, value),
+        "think" => set(&mut scenario.think, value),
+        "sets" => set(&mut scenario.sets, value),
+        "tree" => set(&mut scenario.tree, value),
+        "voters" => set_number(&mut scenario.voters, value),
+        "votes" => set_number(&mut scenario.votes, value),
+        "ask-all" => switch(value).map(|on| scenario.ask_all = on.unwrap_or_default()),
+        "back-off" => set(&mut scenario.back_off, value),
         "delay" => set(&mut scenario.delay, value),
         "bound" => set(&mut scenario.bound, value),
         "loss" => set(&mut scenario.loss, value),
@@ -130,10 +142,11 @@ mod tests {
 
     /// A value of every flag, in the order of the names.
     #[rustfmt::skip]
-    const VALUES: [&str; 34] = [
+    const VALUES: [&str; 44] = [
         "bully", "hardened", "1..5", "4,5", "1,2@1ms", "3", "3=90,1=7", "random", "configured", "all", "true",
         "uniform:1ms..2ms", "2ms", "5%", "1%", "7", "1s", "false", "true", "5ms", "4ms", "1ms", "9ms", "1ms", "5@3ms,forwards",
         "5@9ms,fresh", "3@2ms+10ms", "3=0.9@0", "1>3@2ms", "1,2/3,4@2ms", "50ms", "5:1:OK", "5:1:OK:2+2ms", "5:1:OK:3",
+        "1,3@2ms", "5ms", "20", "exp:1ms", "grid", "line", "3", "2", "true", "uniform:1ms..4ms",
     ];
 
     #[test]

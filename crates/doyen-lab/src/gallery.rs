@@ -12,6 +12,8 @@ pub struct Group {
     pub title: &'static str,
     /// Its scenarios.
     pub entries: &'static [Entry],
+    /// Whether the lab shows it: the lab shows elections.
+    pub in_lab: bool,
 }
 
 /// A scenario that is built in.
@@ -32,9 +34,10 @@ impl Entry {
 
 /// Every group, in the order in which they are shown.
 pub const GROUPS: &[Group] = &[
-    Group { name: "figures", title: "Figures of the sources", entries: FIGURES },
-    Group { name: "flaws", title: "Flaws", entries: FLAWS },
-    Group { name: "incidents", title: "Incidents", entries: INCIDENTS },
+    Group { name: "figures", title: "Figures of the sources", entries: FIGURES, in_lab: true },
+    Group { name: "flaws", title: "Flaws", entries: FLAWS, in_lab: true },
+    Group { name: "incidents", title: "Incidents", entries: INCIDENTS, in_lab: true },
+    Group { name: "services", title: "Snapshots and services", entries: SERVICES, in_lab: false },
 ];
 
 /// A stop of the tour: a question, a scenario that answers it, and the step at which to look.
@@ -124,6 +127,11 @@ pub const FIVE_MINUTES: &[Stop] = &[
 /// Every scenario.
 pub fn entries() -> impl Iterator<Item = &'static Entry> {
     GROUPS.iter().flat_map(|group| group.entries)
+}
+
+/// The scenarios that the lab shows.
+pub fn in_lab() -> impl Iterator<Item = &'static Entry> {
+    GROUPS.iter().filter(|group| group.in_lab).flat_map(|group| group.entries)
 }
 
 /// The scenario called `name`.
@@ -330,6 +338,19 @@ const INCIDENTS: &[Entry] = entries! {
     "quorum/two-members-alone"
     "quorum/two-members-and-a-witness"
     "quorum/yugabyte-a-chain-of-transfers"
+};
+
+#[rustfmt::skip]
+const SERVICES: &[Entry] = entries! {
+    "cs425/a-marker-that-overtakes-loses-30"
+    "cs425/every-initiator-can-record-it"
+    "cs425/snapshot-90-80-70-totals-290"
+    "services/a-lost-token-is-made-once"
+    "services/a-probe-keeps-a-live-token"
+    "services/a-stable-sequencer-delivers-what-a-majority-has"
+    "services/an-eager-sequencer-loses-what-it-delivered"
+    "services/no-message-is-delivered-twice"
+    "services/the-sequencer-renumbers-after-a-gap"
 };
 
 #[cfg(test)]

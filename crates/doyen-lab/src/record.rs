@@ -419,7 +419,7 @@ impl Recorder {
 
 /// Whether people are spared messages of this class unless they ask for them.
 fn is_background(class: Class) -> bool {
-    class != Class::Election
+    class != Class::Algorithm
 }
 
 fn step_type(event: &EventKind) -> &'static str {
@@ -427,6 +427,7 @@ fn step_type(event: &EventKind) -> &'static str {
         EventKind::Fired { .. } => "timer",
         EventKind::Campaign { .. } => "campaign",
         EventKind::Commanded { .. } => "command",
+        EventKind::Request { .. } | EventKind::Exit { .. } => "section",
         EventKind::Retired { .. } | EventKind::Released { .. } => "lease",
         EventKind::Suspected { .. } => "suspect",
         EventKind::Trusted { .. } => "trust",

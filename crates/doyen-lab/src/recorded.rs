@@ -86,7 +86,7 @@ impl MessageKind {
             name: kind.name,
             family: kind.family.name(),
             title: kind.meaning,
-            background: kind.class != Class::Election,
+            background: kind.class != Class::Algorithm,
         }
     }
 }

@@ -87,7 +87,7 @@ fn counted(recorder: &Recorder, intervals: &Intervals, end: Time) -> Metrics {
     let mut metrics = Metrics::default();
     for message in &recorder.messages {
         match recorder.class_of(message) {
-            Class::Election => {
+            Class::Algorithm => {
                 metrics.messages += 1;
                 metrics.to_down += u64::from(message.is_missed());
                 match metrics.by_kind.iter_mut().find(|count| count.kind == message.kind) {
@@ -95,7 +95,7 @@ fn counted(recorder: &Recorder, intervals: &Intervals, end: Time) -> Metrics {
                     None => metrics.by_kind.push(Count { kind: message.kind, count: 1 }),
                 }
             }
-            Class::Link | Class::Detector => metrics.background += 1,
+            Class::Link | Class::Detector | Class::Marker => metrics.background += 1,
         }
     }
     let live = recorder.states().filter(|(_, state)| state.life != Life::Down);

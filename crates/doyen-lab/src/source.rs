@@ -11,9 +11,10 @@ use crate::{flags, gallery, limits, schedule};
 
 /// The flags that `doyen sim` has and `doyen check` has not: the fault budget stands for them, or they change nothing.
 #[rustfmt::skip]
-const OF_SIM_ALONE: [&str; 17] = [
+const OF_SIM_ALONE: [&str; 27] = [
     "delay", "processing", "bound", "loss", "duplicate", "seed", "until", "crash", "restart", "pause", "clock", "cut",
-    "partition", "heal", "drop", "late", "twice",
+    "partition", "heal", "drop", "late", "twice", "requests", "hold", "repeat", "think", "sets", "tree", "voters", "votes",
+    "ask-all", "back-off",
 ];
 
 /// The source of a run, as requests and addresses name it.
@@ -54,6 +55,13 @@ impl Source {
         }
         check_size(&scenario)?;
         let case = scenario.resolve()?;
+        if !case.algorithm.elects() {
+            let detail = format!(
+                "the lab shows elections, and {} elects no leader; `doyen sim` runs it",
+                case.algorithm
+            );
+            return Err(Problem::of_scenario("algorithm", detail));
+        }
         if case.memory_estimate() > limits::MEMORY {
             let detail = format!(
                 "{} members with {} need too much memory; use fewer members, or an initiator with a higher number",

@@ -34,6 +34,17 @@ pub(crate) fn algorithm_title(algorithm: Algorithm) -> &'static str {
         Algorithm::ChangRoberts => "Chang–Roberts",
         Algorithm::RingResilient => "Resilient ring",
         Algorithm::Quorum => "Quorum",
+        Algorithm::Centralised => "Centralised",
+        Algorithm::Voting => "Decentralised voting",
+        Algorithm::Lamport => "Lamport 1978",
+        Algorithm::RicartAgrawala => "Ricart–Agrawala",
+        Algorithm::TokenRing => "Token ring",
+        Algorithm::Maekawa => "Maekawa",
+        Algorithm::Raymond => "Raymond",
+        Algorithm::SuzukiKasami => "Suzuki–Kasami",
+        Algorithm::TokenRecovery => "Token recovery",
+        Algorithm::Bank => "Bank",
+        Algorithm::Sequencer => "Sequencer",
     }
 }
 

@@ -44,7 +44,7 @@ fn call(method: &str, request: &Value) -> String {
 }
 
 fn for_each(check: impl Fn(&Recorded)) {
-    for entry in gallery::entries() {
+    for entry in gallery::in_lab() {
         check(&Recorded::of(entry));
     }
 }
@@ -119,7 +119,7 @@ fn the_changes_of_the_steps_lead_from_the_first_state_to_the_last() {
         for (id, view) in case.members().iter().zip(&outcome.views) {
             let state = &states[&u64::from(id.0)];
             assert_eq!(state["up"], view.is_some(), "{name}: {id}");
-            let Some(View { leader, term, role }) = *view else { continue };
+            let Some(View { leader, term, role, .. }) = *view else { continue };
             assert_eq!(state["leader"], json!(leader), "{name}: {id}");
             assert_eq!(state["role"], role.to_string(), "{name}: {id}");
             assert_eq!(state["term"], term.0, "{name}: {id}");

@@ -5,6 +5,8 @@ use doyen_core::protocol::View;
 use doyen_core::time::Span;
 
 use crate::formula::Formula;
+use doyen_sim::cut::{Cut, State, UnderWay};
+use doyen_sim::delivered::Delivered;
 use doyen_sim::metrics::{Ended, Outcome};
 use doyen_sim::scenario::{Case, Expect};
 
@@ -39,6 +41,20 @@ pub fn differences(case: &Case, outcome: &Outcome, formula: Option<&Formula>) ->
         let [must, down] = [must, down].map(|ids| listed(&ids));
         found.compare("down", Some(must.as_str()), down.as_str());
     }
+    let run = outcome.exclusion.as_ref();
+    let entries = run.map_or(0, |run| run.entries.len() as u64);
+    found.compare("entries", expect.entries, entries);
+    let two_inside = run.is_some_and(|run| run.overlap > Span::ZERO || !run.broken.is_empty());
+    found.compare("two_inside", expect.two_inside, two_inside);
+    if let Some(must) = &expect.waiting {
+        let waiting: Vec<u32> = run.iter().flat_map(|run| &run.waiting).map(|id| id.0).collect();
+        let mut must = must.clone();
+        must.sort_unstable();
+        let [must, waiting] = [must, waiting].map(|ids| listed(&ids));
+        found.compare("waiting", Some(must.as_str()), waiting.as_str());
+    }
+    found.snapshot(expect, outcome.snapshot.as_ref());
+    found.multicast(expect, outcome.multicast.as_ref());
     found.compare("quiet", expect.quiet, outcome.ended == Ended::Quiet);
     let matches = formula.is_some_and(|formula| formula.value == messages.total);
     found.compare("formula_matches", expect.formula_matches, matches);
@@ -89,6 +105,56 @@ impl Differences {
             && Some(must) != is
         {
             let is = is.map_or("no agreement".to_owned(), |is| is.to_string());
+            self.0.push(format!("{what}: expected {must}, got {is}"));
+        }
+    }
+
+    fn snapshot(&mut self, expect: &Expect, cut: Option<&Cut>) {
+        let held = |member: &str| {
+            let recorded = &cut?.recorded;
+            let (_, state) = recorded.iter().find(|(id, _)| id.to_string() == *member)?;
+            match *state {
+                State::Held(held) => Some(held),
+                State::View(_) => None,
+            }
+        };
+        for (member, &must) in &expect.recorded {
+            self.recorded(&format!("what {member} held"), must, held(member));
+        }
+        let carried = |channel: &str| {
+            let mut channels = cut?.channels.iter();
+            let is_meant = |it: &&UnderWay| format!("{}>{}", it.from, it.to) == channel;
+            Some(channels.find(is_meant).map_or(0, |it| it.amount))
+        };
+        for (channel, &must) in &expect.under_way {
+            self.recorded(&format!("what {channel} carried"), must, carried(channel));
+        }
+        if let Some(must) = expect.total {
+            self.recorded("total", must, cut.and_then(|cut| cut.total));
+        }
+        if let Some(must) = expect.markers {
+            self.recorded("markers", must, cut.map(|cut| cut.markers));
+        }
+        let is_sound = cut.is_some_and(|cut| cut.complete && cut.flaws.is_empty());
+        self.compare("consistent", expect.consistent, is_sound);
+    }
+
+    fn multicast(&mut self, expect: &Expect, is: Option<&Delivered>) {
+        for (member, must) in &expect.delivered {
+            let mut all = is.iter().flat_map(|it| &it.delivered);
+            let sequence = all.find(|(id, _)| id.to_string() == *member).map(|(_, it)| it);
+            let sequence = sequence.map_or("nothing".to_owned(), |it| it.join(", "));
+            let must = must.join(", ");
+            self.compare(&format!("what {member} has delivered"), Some(&*must), &*sequence);
+        }
+        let lost = is.map_or(String::new(), |it| it.lost.join(", "));
+        self.compare("lost", expect.lost.as_ref().map(|it| it.join(", ")).as_deref(), &*lost);
+        self.compare("resets", expect.resets, is.map_or(0, |it| it.resets));
+    }
+
+    fn recorded(&mut self, what: &str, must: u64, is: Option<u64>) {
+        if is != Some(must) {
+            let is = is.map_or("nothing recorded".to_owned(), |is| is.to_string());
             self.0.push(format!("{what}: expected {must}, got {is}"));
         }
     }

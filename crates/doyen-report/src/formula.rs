@@ -23,6 +23,7 @@
 //! | ring-all-ids | n²+n | n²+mn |
 //! | chang-roberts | d+2n | each to the first member higher than all it has met, and 2n |
 
+mod exclusion;
 mod why_not;
 
 use doyen_core::config::{Announce, Mode, Variant};
@@ -52,8 +53,13 @@ pub struct Formula {
     pub source: &'static str,
 }
 
-/// The closed form for the election messages of `case`; none if none applies.
+/// The closed form for the messages of `case`; none if none applies.
 pub fn of(case: &Case) -> Option<Formula> {
+    if let Some(requests) = &case.requests {
+        let is_calm = why_not::disturbance(case).is_none() && case.dead.is_empty();
+        let formula = exclusion::of(case, requests).filter(|_| is_calm)?;
+        return (formula.value < case.message_limit).then_some(formula);
+    }
     let group = Group::of(case)?;
     let formula = match case.algorithm {
         Algorithm::Bully => bully(&group)?,
@@ -62,7 +68,18 @@ pub fn of(case: &Case) -> Option<Formula> {
         Algorithm::RingActiveList => active_list(&group)?,
         Algorithm::RingAllIds => all_ids(&group)?,
         Algorithm::ChangRoberts => chang_roberts(&group)?,
-        Algorithm::Quorum => return None,
+        Algorithm::Quorum
+        | Algorithm::Centralised
+        | Algorithm::Voting
+        | Algorithm::Lamport
+        | Algorithm::RicartAgrawala
+        | Algorithm::TokenRing
+        | Algorithm::Maekawa
+        | Algorithm::Raymond
+        | Algorithm::SuzukiKasami
+        | Algorithm::TokenRecovery
+        | Algorithm::Bank
+        | Algorithm::Sequencer => return None,
     };
     // A run that is cut short is not what the formula is about.
     (formula.value < case.message_limit).then_some(formula)
@@ -259,6 +276,14 @@ impl Group<'_> {
 }
 
 impl Form {
+    /// What it gives for so many entries, if it is about one.
+    fn times(&self, variables: &Variables, entries: u64) -> Option<Formula> {
+        let each = evaluate(self.expression, variables).ok()?;
+        let formula = self.with(variables, 0)?;
+        let filled = format!("{} · {entries}", formula.filled);
+        Some(Formula { filled, value: (each * entries as f64).round() as u64, ..formula })
+    }
+
     fn with(&self, variables: &Variables, to_dead: u64) -> Option<Formula> {
         let value = evaluate(self.expression, variables).ok()?;
         let dead = if to_dead > 0 { ", and those to the dead" } else { "" };

@@ -8,12 +8,14 @@
 
 pub mod availability;
 pub mod claims;
+pub mod exclusion;
 pub mod expectation;
 pub mod expression;
 pub mod formula;
 pub mod plan;
 pub mod report;
 pub mod row;
+pub mod service;
 pub mod summary;
 pub mod sweep;
 mod typeset;

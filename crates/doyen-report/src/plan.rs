@@ -336,7 +336,7 @@ impl Written {
                     "is missing; name some, or write \"all\"",
                 ));
             }
-            [all] if all == "all" => Algorithm::ALL.to_vec(),
+            [all] if all == "all" => Algorithm::ELECTIONS.to_vec(),
             some => parse_names(some, "algorithms")?,
         };
         let modes: Vec<Mode> =

@@ -268,6 +268,7 @@ impl Action {
             Self::LinkOverride(_) => "link",
             Self::Heal => "heal",
             Self::Campaign(_) => "campaign",
+            Self::Command { command: AdminCommand::Snapshot, .. } => "snapshot",
             Self::Command { .. } | Self::Attributes { .. } => "command",
         }
     }
@@ -297,7 +298,8 @@ impl Fault {
             | Action::CopyDisk(member)
             | Action::Pause { member, .. }
             | Action::Clock { member, .. }
-            | Action::Campaign(member) => vec![(kind, member)],
+            | Action::Campaign(member)
+            | Action::Command { member, command: AdminCommand::Snapshot } => vec![(kind, member)],
             Action::Cut { from, to } | Action::Mend { from, to } => vec![(kind, from), (kind, to)],
             Action::Partition { groups, old } => {
                 let groups = groups.iter_mut().flatten().map(|id| (kind, id));
@@ -333,6 +335,11 @@ impl Fault {
             Action::Restart { disk, place, .. } => disk == Disk::New || place != Place::Same,
             _ => false,
         }
+    }
+
+    /// Whether it starts a snapshot.
+    pub(crate) fn is_snapshot(&self) -> bool {
+        matches!(self.what, Action::Command { command: AdminCommand::Snapshot, .. })
     }
 
     /// Whether something breaks or is mended: what operators ask for is no fault, nor is an election.

@@ -21,6 +21,8 @@
 
 #![forbid(unsafe_code)]
 
+pub mod cut;
+pub mod delivered;
 pub mod document;
 pub mod fault;
 pub mod hash;

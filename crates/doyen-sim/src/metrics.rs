@@ -1,5 +1,7 @@
 //! The metrics of a run: every message, every stage, every moment without a leader.
 
+pub mod sections;
+
 use std::fmt;
 
 use doyen_core::members::NodeId;
@@ -8,6 +10,8 @@ use doyen_core::time::Span;
 use serde::{Serialize, Serializer};
 use std::borrow::Cow;
 
+use crate::cut::Cut;
+use crate::delivered::Delivered;
 use crate::message::MessageName;
 use crate::time::Time;
 
@@ -43,8 +47,17 @@ pub struct Outcome {
     pub end: Time,
     /// How many events were handled.
     pub events: u64,
+    /// What the members have recorded, if a snapshot was started.
+    #[serde(flatten)]
+    pub snapshot: Option<Cut>,
+    /// What the members have delivered, if the algorithm is a multicast.
+    #[serde(flatten)]
+    pub multicast: Option<Delivered>,
     /// How many old processes of members run at the end, beside the present ones.
     pub old_processes: u32,
+    /// What came of the critical section, where there is one.
+    #[serde(skip)]
+    pub exclusion: Option<sections::Exclusion>,
     /// The messages that the scenario changes, but that no member sent.
     #[serde(skip)]
     pub never_sent: Vec<MessageName>,
@@ -279,7 +292,12 @@ impl Recorder {
 
     /// How many election messages have been sent.
     pub(crate) fn total(&self) -> u64 {
-        self.class_total(Class::Election)
+        self.class_total(Class::Algorithm)
+    }
+
+    /// How many markers have been sent.
+    pub(crate) fn markers(&self) -> u64 {
+        self.class_total(Class::Marker)
     }
 
     fn class_total(&self, class: Class) -> u64 {
@@ -299,7 +317,7 @@ impl Recorder {
         let start = self.first_election.unwrap_or_default();
         let leader = common_leader(&views);
         let agreed = leader.is_some_and(|(_, alive)| alive);
-        let of_election = |(kind, _): &(&Kind, &u64)| kind.class == Class::Election;
+        let of_election = |(kind, _): &(&Kind, &u64)| kind.class == Class::Algorithm;
         Outcome {
             leader: leader.map(|(leader, _)| leader),
             agreed,
@@ -329,8 +347,11 @@ impl Recorder {
             digest: self.digest,
             by_member,
             views,
+            snapshot: None,
+            multicast: None,
             old_processes: 0,
             never_sent: Vec::new(),
+            exclusion: None,
         }
     }
 }

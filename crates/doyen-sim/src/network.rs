@@ -34,7 +34,7 @@ pub enum DelayModel {
 
 impl DelayModel {
     #[inline]
-    fn draw(self, random: &mut Random) -> u64 {
+    pub(crate) fn draw(self, random: &mut Random) -> u64 {
         match self {
             Self::Fixed(delay) => delay,
             Self::Uniform { min, max } => random.between(min, max),

@@ -176,7 +176,7 @@ mod tests {
             to: NodeId(2),
             kind: "OK".into(),
             text: "OK".into(),
-            class: Class::Election,
+            class: Class::Algorithm,
             arrives: None,
             again: None,
             changed: None,

@@ -2,12 +2,13 @@
 
 use doyen_core::config::{Config, Timing};
 use doyen_core::dispatch;
-use doyen_core::layers::Layers;
+use doyen_core::layers::{self, Layers};
 use doyen_core::members::{Incarnation, NodeId};
 use doyen_core::node::{Node, NodeConfig};
 use doyen_core::protocol::{Boot, Effects, Origin, Protocol, View};
-use doyen_core::registry::{AnyConfig, AnyProtocol};
+use doyen_core::registry::{AnyConfig, AnyProtocol, Purpose};
 use doyen_core::session::{Session, SessionConfig};
+use doyen_core::snapshot::{Snapshot, SnapshotConfig};
 use doyen_core::time::Span;
 
 use crate::fault::{self, PaceOverride};
@@ -15,7 +16,7 @@ use crate::metrics::Outcome;
 use crate::scenario::Case;
 use crate::time::Time;
 use crate::trace::Observer;
-use crate::world::{Setup, Snapshot, Watchers, World};
+use crate::world::{self, Setup, Watchers, World};
 
 /// Runs `case` to its end. `observer` is shown everything that happens.
 pub fn run(case: &Case, observer: Option<&mut dyn Observer>) -> Outcome {
@@ -37,6 +38,9 @@ pub fn watched(case: &Case, watchers: Watchers<'_>) -> Outcome {
         };
         return observe_as::<Session<Node<AnyProtocol>>>(case, &config, with_pace, watchers);
     }
+    if case.snapshot {
+        return recorded(case, watchers);
+    }
     if case.is_layered() {
         let config = node_config(case);
         let with_pace = |config: &NodeConfig<AnyConfig>, id, pace: PaceOverride| {
@@ -47,17 +51,35 @@ pub fn watched(case: &Case, watchers: Watchers<'_>) -> Outcome {
         };
         return observe_as::<Node<AnyProtocol>>(case, &config, with_pace, watchers);
     }
-    #[cfg(target_arch = "wasm32")]
-    return in_one_world(case, watchers);
     #[cfg(not(target_arch = "wasm32"))]
-    dispatch!(case.algorithm, P => {
-        observe_as::<P>(case, &case.config, with_pace, watchers)
-    })
+    if case.algorithm.elects() {
+        return dispatch!(case.algorithm, P => {
+            observe_as::<P>(case, &case.config, with_pace, watchers)
+        });
+    }
+    in_one_world(case, watchers)
+}
+
+/// Runs members of which a snapshot is taken. The layer that takes it is the highest: the link is beneath it.
+fn recorded(case: &Case, watchers: Watchers<'_>) -> Outcome {
+    type Config = SnapshotConfig<AnyConfig>;
+    fn at_pace(config: &Config, id: NodeId, pace: PaceOverride) -> Config {
+        let inner = AnyConfig { inner: with_pace(&config.inner.inner, id, pace), ..config.inner };
+        Config { inner, members: config.members.clone() }
+    }
+    if case.is_layered() {
+        let layered = |config: &NodeConfig<Config>, id, pace| {
+            config.clone().map(|above| at_pace(&above, id, pace))
+        };
+        let config = recordable_node_config(case);
+        return observe_as::<Node<Snapshot<AnyProtocol>>>(case, &config, layered, watchers);
+    }
+    let config = recordable_config(case);
+    observe_as::<Snapshot<AnyProtocol>>(case, &config, at_pace, watchers)
 }
 
 /// Runs bare members in the one world for all algorithms. Everything is the same but the outcome's digest, which knows
 /// timers by their hash.
-#[cfg(any(target_arch = "wasm32", test))]
 fn in_one_world(case: &Case, watchers: Watchers<'_>) -> Outcome {
     let at_pace = |config: &AnyConfig, id, pace: PaceOverride| {
         let mut config = config.clone();
@@ -75,7 +97,12 @@ fn observe_as<P: Protocol>(
 ) -> Outcome {
     let mut setup = setup::<P>(case, config);
     setup.with_pace = Some(with_pace);
-    World::<P>::new(&setup, watchers).run()
+    let outcome = World::<P>::new(&setup, watchers).run();
+    match case.algorithm.purpose() {
+        Purpose::Elects | Purpose::Excludes => outcome,
+        // The world plays clients that make requests, but there is no section.
+        Purpose::Records | Purpose::Serves => Outcome { exclusion: None, ..outcome },
+    }
 }
 
 /// The configuration of a member that comes up with another pace.
@@ -98,7 +125,7 @@ pub fn first_views(case: &Case) -> Vec<View> {
 }
 
 /// What `case` has come to at a moment, as members with `config`.
-pub fn freeze<P: Protocol>(case: &Case, config: &P::Config, at: Time) -> Snapshot<P> {
+pub fn freeze<P: Protocol>(case: &Case, config: &P::Config, at: Time) -> world::Snapshot<P> {
     let setup = setup::<P>(case, config);
     World::<P>::new(&setup, Watchers::default()).freeze(at)
 }
@@ -106,6 +133,11 @@ pub fn freeze<P: Protocol>(case: &Case, config: &P::Config, at: Time) -> Snapsho
 /// What runs, and how it is configured.
 pub fn any_config(case: &Case) -> AnyConfig {
     AnyConfig { algorithm: case.algorithm, inner: case.config.clone() }
+}
+
+/// The same, with the layer that takes snapshots.
+pub fn recordable_config(case: &Case) -> SnapshotConfig<AnyConfig> {
+    layers::recordable(any_config(case))
 }
 
 /// What lies beneath the algorithm. The link and the detector deal with the bare network, whose bound is shorter than
@@ -117,6 +149,11 @@ fn layers(case: &Case) -> Layers {
         link: case.reliable,
         detector: case.detector,
     }
+}
+
+/// The configuration of a member with the layers beneath its algorithm and the one that takes snapshots.
+pub fn recordable_node_config(case: &Case) -> NodeConfig<SnapshotConfig<AnyConfig>> {
+    node_config(case).map(layers::recordable)
 }
 
 /// The configuration of a member with the layers beneath its algorithm.
@@ -148,6 +185,7 @@ fn setup<'c, P: Protocol>(case: &'c Case, config: &'c P::Config) -> Setup<'c, P:
         dead_known: !case.contact_dead,
         leader: case.leader,
         initiators: &case.initiators,
+        requests: case.requests.as_ref(),
         faults: &case.faults,
         changes: &case.changes,
         chaos: case.chaos.as_ref(),
@@ -166,6 +204,10 @@ fn setup<'c, P: Protocol>(case: &'c Case, config: &'c P::Config) -> Setup<'c, P:
 /// clock; and what a link override or a change of a message has delayed arrives, be it the heartbeat of a leader that is
 /// dead.
 fn settle(case: &Case) -> Span {
+    // Once no member waits or is inside, a token that goes round lets none in.
+    if case.algorithm.purpose() == Purpose::Excludes {
+        return Span::ZERO;
+    }
     let timing = &case.config.timing;
     let layers = node_config(case);
     let detector = layers.detector.map_or(Span::ZERO, |detector| detector.patience() * 2);

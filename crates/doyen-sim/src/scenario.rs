@@ -5,6 +5,7 @@
 //! command line fills in the same struct from its flags, so there is one set of rules and one set of errors.
 
 mod changes;
+mod exclusion;
 mod faults;
 mod parse;
 mod quorum;
@@ -15,6 +16,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use doyen_core::config::Mode;
+use doyen_core::config::exclusion::{Sets, Tree};
 use doyen_core::registry::Algorithm;
 use doyen_core::time::Span;
 use serde::{Deserialize, Serialize};
@@ -61,11 +63,38 @@ pub struct Scenario {
     /// Whether the members do not know who is dead, and contact them in vain.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub contact_dead: bool,
-    /// Who leads at the beginning, alive.
+    /// Who leads at the beginning, alive. Of an exclusion: the coordinator, or where the token is at the beginning.
     pub leader: Option<u32>,
     /// Who notices that the coordinator is gone, and when: `"all"`, `"none"`, `[2, 5]`, `[{ member = 2, at = "1ms" }]`.
     /// By default the lowest live member does at once, unless somebody leads.
     pub initiators: Option<Initiators>,
+    /// Which members ask to enter the critical section, or for what else the algorithm does, and when, written as
+    /// `initiators` are. By default the lowest live member asks once.
+    pub requests: Option<Initiators>,
+    /// How long a member stays inside, written as `delay` is; D by default.
+    #[serde(with = "text")]
+    pub hold: Option<DelayModel>,
+    /// How often each member asks that does; once by default.
+    pub repeat: Option<u32>,
+    /// How long it waits before it asks again; by default it asks at once.
+    #[serde(with = "text")]
+    pub think: Option<DelayModel>,
+    /// The voting sets of maekawa: `cyclic` (default), `grid`, `plane` or `majority`.
+    #[serde(with = "text")]
+    pub sets: Option<Sets>,
+    /// The tree of raymond: `star` (default), `line` or `binary`.
+    #[serde(with = "text")]
+    pub tree: Option<Tree>,
+    /// How many members vote with voting: the highest ones; all by default.
+    pub voters: Option<u32>,
+    /// How many votes let a member in; a majority of the voters by default.
+    pub votes: Option<u32>,
+    /// Whether a member asks all voters, and not only as many as it needs votes.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub ask_all: bool,
+    /// How long it waits after too few votes, written as `delay` is; by default from D/2 to 4 D.
+    #[serde(with = "text")]
+    pub back_off: Option<DelayModel>,
     /// To whom a bully announces itself: `lower` (default) or `all`.
     pub announce: Option<String>,
     /// The seed of everything random; 1 by default.
@@ -263,6 +292,23 @@ pub enum Initiator {
     },
 }
 
+impl Initiator {
+    /// The member.
+    pub fn member(&self) -> u32 {
+        match *self {
+            Self::AtOnce(member) | Self::At { member, .. } => member,
+        }
+    }
+
+    /// When.
+    pub fn at(&self) -> Span {
+        match *self {
+            Self::AtOnce(_) => Span::ZERO,
+            Self::At { at, .. } => at,
+        }
+    }
+}
+
 /// What must come out of a run. What is not said is not checked.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -302,10 +348,35 @@ pub struct Expect {
     pub leader_changes: Option<u32>,
     /// Whether two led at once at any time.
     pub two_leaders: Option<bool>,
+    /// What the snapshot says that each of these members held.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub recorded: BTreeMap<String, u64>,
+    /// What the snapshot says that these channels carried; they are named as `"2>1"`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub under_way: BTreeMap<String, u64>,
+    /// What the snapshot says that members held and channels carried together.
+    pub total: Option<u64>,
+    /// Markers sent.
+    pub markers: Option<u64>,
+    /// Whether the snapshot is complete and consistent.
+    pub consistent: Option<bool>,
+    /// What each of these members has delivered, in order: `{ 1 = ["3.1", "2.1"] }`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub delivered: BTreeMap<String, Vec<String>>,
+    /// What a member that is down has delivered, and no live member has.
+    pub lost: Option<Vec<String>>,
+    /// How often the program of a member had to take over the state of the others.
+    pub resets: Option<u32>,
     /// These members are down at the end, and no others are.
     pub down: Option<Vec<u32>>,
     /// How many old processes of members run at the end.
     pub old_processes: Option<u32>,
+    /// How often a member entered the critical section.
+    pub entries: Option<u64>,
+    /// Whether two members were inside at once at any time.
+    pub two_inside: Option<bool>,
+    /// These members wait at the end, and no others do.
+    pub waiting: Option<Vec<u32>>,
     /// Whether the run became quiet.
     pub quiet: Option<bool>,
     /// Whether the closed form of this case gives the messages counted.

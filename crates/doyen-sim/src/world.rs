@@ -5,14 +5,15 @@
 //! first (by kind, then in the order they were sent), then faults, then timers: a message that arrives exactly
 //! at a time-out is in time.
 //!
-//! A run ends when it is **quiet**: no election message is under way, no timer is armed but those of background work, and the
-//! schedule is done. If background work goes on (heartbeats, retransmissions), the run goes on for `settle` longer, since it may
+//! A run ends when it is **quiet**: no message of the algorithm is under way, no member waits to enter a critical section or is
+//! inside, no timer is armed but those of background work, and the schedule is done. If background work goes on (heartbeats, retransmissions), the run goes on for `settle` longer, since it may
 //! still set something going. Time and message limits end runs that are never quiet.
 //!
 //! Accounting is always on; it costs a few nanoseconds an event. Watching is not: without an observer no record is
 //! made.
 
 mod changes;
+mod client;
 mod faults;
 mod guardian;
 mod lease;
@@ -32,7 +33,7 @@ use doyen_core::config::rules::Rules;
 use doyen_core::host::{self, Host};
 use doyen_core::members::{Incarnation, Members, NodeId};
 use doyen_core::protocol::{
-    Boot, Class, Effects, Event, Message, Notice, Origin, Protocol, Role, View, name_of,
+    Boot, Class, Effects, Event, Message, Notice, Origin, Protocol, Role, Section, View, name_of,
 };
 use doyen_core::time::{Delay, Span};
 
@@ -47,6 +48,7 @@ use crate::queue::Queue;
 use crate::random::Random;
 use crate::time::Time;
 use crate::trace::{EventKind, Observer};
+use client::Clients;
 use guardian::Survived;
 use lease::Lease;
 use pause::{Pause, Waiting};
@@ -54,6 +56,7 @@ use process::Processes;
 use roster::{Roster, Seat, Status};
 use watch::REPORT_EVERY;
 
+pub use client::Requests;
 pub use snapshot::{Flight, Frozen, Snapshot};
 pub use watch::{Progress, Watchers};
 
@@ -88,6 +91,8 @@ pub struct Setup<'c, C> {
     pub leader: Option<NodeId>,
     /// Who notices that the coordinator is gone, and when.
     pub initiators: &'c Initiators,
+    /// Who asks to enter the critical section, and how long it stays; none where there is no section.
+    pub requests: Option<&'c Requests>,
     /// The fault schedule.
     pub faults: &'c [Fault],
     /// What is done to single messages.
@@ -103,7 +108,7 @@ pub struct Setup<'c, C> {
     /// After how many events it ends at the latest, or when a quarter of so many are pending: whatever multiplies, memory
     /// stays bounded.
     pub event_limit: u64,
-    /// How long background work must have gone on alone before the run counts as quiet.
+    /// How long background work must have gone on alone before the run counts as quiet; zero if it sets nothing going.
     pub settle: Span,
     /// How long it takes to stop what runs under the lease of a retiring leader.
     pub retire: Span,
@@ -146,6 +151,8 @@ pub struct World<'a, 'o, P: Protocol> {
     due: VecDeque<usize>,
     /// Whether an observer, a monitor, a fault or a change wants to know of every message.
     watched: bool,
+    /// The programs that ask to enter the critical section, where there is one.
+    clients: Option<Clients>,
     metrics: Recorder,
     messages_sent: u64,
     /// Messages under way, timers armed and faults left that keep a run from being quiet.
@@ -198,6 +205,16 @@ enum Item<M, T> {
     Chaos(ChaosKind),
     /// A member notices that the coordinator is gone.
     Campaign(u32),
+    /// The client of a member is to ask so often to enter the critical section.
+    Ask {
+        member: u32,
+        repeat: u32,
+    },
+    /// The client of a member is done inside, in this stay.
+    Leave {
+        member: u32,
+        stay: u64,
+    },
     /// Everything has been stopped that ran under the lease of a retiring leader.
     Retired(u32),
     /// The guardian of this survived leader looks what it has to do.
@@ -282,6 +299,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             watches: Vec::new(),
             changes_left: setup.changes.iter().map(|it| it.message.number).collect(),
             due: VecDeque::new(),
+            clients: setup.requests.map(|_| Clients::new()),
             metrics: Recorder::new(P::kinds(setup.config)),
             messages_sent: 0,
             work: 0,
@@ -341,7 +359,8 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
 
     fn close(mut self, ended: Ended) -> Outcome {
         self.count_overdue_leases();
-        let never_sent = self.never_sent();
+        let (never_sent, snapshot) = (self.never_sent(), self.recorded_cut());
+        let multicast = self.delivered();
         // What was pending may be large, and so are the views of all members.
         drop(self.queue);
         let member = |member: u32| &self.members[self.processes.present(member)];
@@ -354,7 +373,8 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         let old = self.processes.old().filter(|&process| self.members[process].is_alive());
         let old_processes = old.count() as u32;
         let outcome = self.metrics.close(self.now, ended, by_member, views);
-        Outcome { old_processes, never_sent, ..outcome }
+        let exclusion = self.clients.map(|clients| clients.metrics.close(self.now));
+        Outcome { old_processes, never_sent, exclusion, snapshot, multicast, ..outcome }
     }
 
     /// Whether nothing is left but background work, and that has gone on alone for long enough.
@@ -364,7 +384,8 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             return false;
         }
         let since = *self.quiet_since.get_or_insert(self.now);
-        self.background == 0 || self.now - since > self.setup.settle
+        let settle = self.setup.settle;
+        self.background == 0 || settle == Span::ZERO || self.now - since > settle
     }
 
     /// Everybody has started; now they do what they wish to, and the dead are dead already.
@@ -454,6 +475,16 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
                 self.work -= 1;
                 self.campaign(self.present(member), out);
             }
+            Item::Ask { member, repeat } => {
+                self.now = at;
+                self.work -= 1;
+                self.ask(member, repeat, out);
+            }
+            Item::Leave { member, stay } => {
+                self.now = at;
+                self.work -= 1;
+                self.leave(member, stay, out);
+            }
             Item::Retired(process) => {
                 self.now = at;
                 self.work -= 1;
@@ -486,8 +517,8 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             return self.find_nobody_up(Delivery { from, to, id, depth, message });
         }
         let kind = P::kind_index(self.setup.config, &message);
-        let class = message.kind().class;
-        if class == Class::Election {
+        let (class, background) = (message.kind().class, message.is_background());
+        if class == Class::Algorithm {
             member.received += 1;
             member.depth = member.depth.max(depth);
             self.metrics.received(self.now, depth);
@@ -500,7 +531,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             monitor.received(to, says.requested, says.released);
         }
         member.protocol.handle(self.configs.of(to), Event::Message { from, message }, out);
-        self.landed(class);
+        self.landed(background);
         if self.watched {
             self.watch_receipt(id, from, to, kind, out);
         }
@@ -519,10 +550,10 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
 
     /// A message is no longer under way.
     #[inline]
-    fn landed(&mut self, class: Class) {
-        match class {
-            Class::Election => self.work -= 1,
-            Class::Link | Class::Detector => self.background -= 1,
+    fn landed(&mut self, background: bool) {
+        match background {
+            false => self.work -= 1,
+            true => self.background -= 1,
         }
     }
 
@@ -534,8 +565,8 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             return self.wait(delivery.to, Waiting::Message(delivery));
         }
         let class = delivery.message.kind().class;
-        self.landed(class);
-        if status == Status::Forwarding && class == Class::Election {
+        self.landed(delivery.message.is_background());
+        if status == Status::Forwarding && class == Class::Algorithm {
             self.forward(delivery);
         } else {
             self.miss(&delivery);
@@ -547,7 +578,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         let index = P::kind_index(self.setup.config, message);
         self.metrics.witness(self.now, from.0, to, Sight::Missed(index));
         let kind = message.kind();
-        if kind.class == Class::Election {
+        if kind.class == Class::Algorithm {
             self.metrics.to_dead += 1;
         }
         if self.observer.is_some() {
@@ -611,7 +642,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         let sender = member.id;
         let mut depth = member.depth;
         let class = message.kind().class;
-        if class == Class::Election {
+        if class == Class::Algorithm {
             member.sent += 1;
             depth += 1;
         }
@@ -619,7 +650,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         if self.network.is_plain() && !self.watched {
             let link = &mut member.last_link;
             let at = self.network.pass(leaves, from, to, link, &mut self.random);
-            self.launch(at, kind, class, Delivery { from: sender, to, id, depth, message });
+            self.launch(at, kind, Delivery { from: sender, to, id, depth, message });
         } else {
             let delivery = Delivery { from: sender, to, id, depth, message };
             self.send_with_care(from, leaves, delivery, true);
@@ -654,22 +685,22 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             self.judge_sending(from, &delivery);
         }
         match fate {
-            Fate::Lost => self.metrics.lost += u64::from(class == Class::Election),
+            Fate::Lost => self.metrics.lost += u64::from(class == Class::Algorithm),
             Fate::Arrives { at, again } => {
                 if let Some(again) = again {
-                    self.launch(again, kind, class, delivery.clone());
+                    self.launch(again, kind, delivery.clone());
                 }
-                self.launch(at, kind, class, delivery);
+                self.launch(at, kind, delivery);
             }
         }
         self.count(from, true, kind);
     }
 
     #[inline(always)]
-    fn launch(&mut self, at: Time, kind: usize, class: Class, delivery: Delivery<P::Message>) {
-        match class {
-            Class::Election => self.work += 1,
-            Class::Link | Class::Detector => self.background += 1,
+    fn launch(&mut self, at: Time, kind: usize, delivery: Delivery<P::Message>) {
+        match delivery.message.is_background() {
+            false => self.work += 1,
+            true => self.background += 1,
         }
         self.queue.push(at.0, self.setup.ranks[kind], Item::Deliver(delivery));
     }
@@ -688,14 +719,15 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         if view.leader.is_some() && view.role != Role::Candidate {
             self.metrics.settled(self.now);
         }
-        self.metrics.fold(self.now, 0, position, Sight::View(digest_of(view)));
+        self.metrics.fold(self.now, 0, position, Sight::View(digest_of_view(view)));
+        if self.clients.is_some() {
+            self.follow_section(position, view);
+        }
         if let Some(monitor) = &mut self.monitor {
             monitor.view_changed(self.now, position, view);
         }
         if self.observer.is_some() {
-            let View { leader, term, role } = view;
-            let member = self.id(position);
-            self.record_of(position, EventKind::View { member, leader, term, role });
+            self.record_of(position, EventKind::of_view(self.id(position), view));
         }
     }
 }
@@ -761,6 +793,16 @@ fn digest_of(thing: impl Hash) -> u64 {
     let mut hasher = FastHasher::default();
     thing.hash(&mut hasher);
     hasher.finish()
+}
+
+/// A view as one word. Elections, which have no section, keep the fingerprints that they had before there was one.
+#[inline]
+fn digest_of_view(view: View) -> u64 {
+    let View { leader, term, role, section } = view;
+    match section {
+        Section::Outside => digest_of((leader, term, role)),
+        Section::Waiting | Section::Inside(_) => digest_of(view),
+    }
 }
 
 /// Member `id` as all start together, and what it wants done, if anything.

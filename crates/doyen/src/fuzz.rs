@@ -267,6 +267,8 @@ impl World {
         let command = match what % 10 {
             0 => return self.handle(member, Event::Campaign),
             1 => return self.handle(member, Event::Retired),
+            8 => return self.handle(member, Event::Request),
+            9 => return self.handle(member, Event::Exit),
             2 => AdminCommand::Resign,
             3 => AdminCommand::Transfer { to },
             4 => AdminCommand::Drain { lasting: (how > 100).then_some(lasting), never: how > 200 },

@@ -1,22 +1,27 @@
 //! Draws the scenario of one run.
 //!
 //! Everything is counted in `D`, a millisecond, and in tenths of it. What the algorithms tolerate differs, and so do their
-//! faults: those for a quorum come from [`quorum`], those for all other algorithms from [`election`], both made with one
-//! [`generator`]. What a quorum tolerates for good comes from [`lasting`].
+//! faults: those for a quorum come from [`quorum`], those for all other elections from [`election`], both made with one
+//! [`generator`]. What a quorum tolerates for good comes from [`lasting`]. A [`bank`] makes payments and takes a snapshot;
+//! of a [`sequencer`] the leader crashes.
 
+mod bank;
 mod election;
 mod generator;
 mod lasting;
 mod quorum;
+mod sequencer;
 
 use doyen_core::config::Mode;
+use doyen_core::members::NodeId;
 use doyen_core::registry::Algorithm;
 use doyen_core::time::Span;
 
 use super::Campaign;
+use crate::rules::only_elections;
 use doyen_sim::network::DelayModel;
 use doyen_sim::random::{Random, splitmix};
-use doyen_sim::scenario::{MemberList, Scenario, ScenarioError};
+use doyen_sim::scenario::{Initiator, Initiators, MemberList, Scenario, ScenarioError};
 use doyen_sim::text::Share;
 
 /// Times are drawn in these steps.
@@ -32,7 +37,8 @@ pub(super) fn scenario(campaign: &Campaign, number: u64) -> Result<Scenario, Sce
         false => whose_turn(scenario.mode, number),
     });
     scenario.algorithm = Some(algorithm);
-    scenario.mode.get_or_insert(Mode::Hardened);
+    let usual = if algorithm.reads(Mode::Hardened) { Mode::Hardened } else { Mode::Textbook };
+    scenario.mode.get_or_insert(usual);
     let drawn =
         random.between(u64::from(*campaign.members.start()), u64::from(*campaign.members.end()));
     scenario.members.get_or_insert(MemberList::Count(drawn));
@@ -43,17 +49,22 @@ pub(super) fn scenario(campaign: &Campaign, number: u64) -> Result<Scenario, Sce
             let problem = "only a quorum tolerates faults that last";
             return Err(ScenarioError::new("algorithm", problem));
         }
+        Algorithm::Bank => bank::draw(&mut scenario, random)?,
+        Algorithm::Sequencer => sequencer::draw(&mut scenario, random)?,
+        _ if !algorithm.elects() => {
+            return Err(ScenarioError::new("algorithm", only_elections(algorithm)));
+        }
         _ => election::draw(&mut scenario, random)?,
     };
     scenario.fault.extend(faults);
     Ok(scenario)
 }
 
-/// All algorithms take turns, or all that have the mode which is asked for: not all have a textbook to follow.
+/// All elections take turns, or all that have the mode which is asked for: not all have a textbook to follow.
 fn whose_turn(mode: Option<Mode>, number: u64) -> Algorithm {
     let turn = |count: usize| (number.wrapping_sub(1) % count as u64) as usize;
     match mode {
-        None | Some(Mode::Hardened) => Algorithm::ALL[turn(Algorithm::ALL.len())],
+        None | Some(Mode::Hardened) => Algorithm::ELECTIONS[turn(Algorithm::ELECTIONS.len())],
         Some(_) => Algorithm::OF_SOURCES[turn(Algorithm::OF_SOURCES.len())],
     }
 }
@@ -68,6 +79,15 @@ fn draw_attributes(scenario: &mut Scenario, count: u64, random: &mut Random) {
 
 fn pick<T: Copy>(choices: &[T], random: &mut Random) -> T {
     choices[random.between(0, choices.len() as u64 - 1) as usize]
+}
+
+/// So many requests of any members, at any time until `end`.
+fn requests(members: &[NodeId], count: u64, end: u64, random: &mut Random) -> Initiators {
+    let mut drawn: Vec<(u64, NodeId)> =
+        (0..count).map(|_| (random.between(0, end), pick(members, random))).collect();
+    drawn.sort_unstable();
+    let request = |(at, member): (u64, NodeId)| Initiator::At { member: member.0, at: time(at) };
+    Initiators::Listed(drawn.into_iter().map(request).collect())
 }
 
 /// So many steps.

@@ -3,7 +3,7 @@
 
 use doyen_core::explore::Explore;
 use doyen_core::ledger::{self, Contradiction, Tenure};
-use doyen_core::protocol::{Durable, Message as _, name_of};
+use doyen_core::protocol::{Durable, Flaw, Message as _, Protocol, name_of};
 
 use super::local::{Handled, Local, Ticks};
 use super::step::{Act, Step};
@@ -14,6 +14,11 @@ use crate::property::{Fact, Property, longest_message};
 
 /// A broken property, and the facts that contradict each other.
 pub(crate) type Breach = (Property, Vec<Fact>);
+
+/// What makes the cut inconsistent that this member has recorded.
+fn flaw<P: Protocol>(state: &P) -> Option<Flaw> {
+    state.recording()?.flaw
+}
 
 impl<P: Explore> Model<'_, P> {
     /// The number of the claim about a property, if it is checked.
@@ -77,6 +82,12 @@ impl<P: Explore> Model<'_, P> {
                 let sends = Fact::new(id, format!("sends {kind} to {to}, {bytes} bytes long"));
                 let bound = Fact::new(id, format!("needs no message longer than {most} bytes"));
                 return Some((Property::BoundedMessages, vec![sends, bound]));
+            }
+            if self.claim_of(Property::ConsistentCut).is_some()
+                && let Some(flaw) = handled.local.state.as_ref().and_then(flaw)
+            {
+                let noticed = Fact::new(id, flaw.to_string());
+                return Some((Property::ConsistentCut, vec![noticed]));
             }
             let stored = handled.local.disk.as_ref().map_or(0, |disk| disk.term().0);
             let highest = self.highest_term();

@@ -118,7 +118,8 @@ impl<P: Explore> Context<'_, P> {
     }
 }
 
-/// The commands that operators give the `members` of a quorum. A preference and a pause hold for a few heartbeats.
+/// The commands that operators give: all but the last, a snapshot, to the `members` of a quorum. A preference and a pause hold
+/// for a few heartbeats.
 pub(crate) fn commands(members: &Members, clock: Option<Clock>) -> Vec<(Item, AdminCommand)> {
     let lasting = clock.map_or(Span::ZERO, |clock| clock.tick * 4);
     let transfers = members.iter().map(|to| AdminCommand::Transfer { to });
@@ -128,7 +129,7 @@ pub(crate) fn commands(members: &Members, clock: Option<Clock>) -> Vec<(Item, Ad
         .chain([AdminCommand::Drain { lasting: None, never: false }, AdminCommand::Undrain])
         .chain([AdminCommand::Pause { lasting }, AdminCommand::Resume])
         .map(|it| (Item::Command, it));
-    transfers.chain(others).collect()
+    transfers.chain(others).chain([(Item::Snapshot, AdminCommand::Snapshot)]).collect()
 }
 
 impl<P: Explore> Local<P> {

@@ -211,6 +211,7 @@ fn command_text(command: AdminCommand, member: NodeId) -> String {
         AdminCommand::Pause { .. } => format!("pause elections at {member}"),
         AdminCommand::Resume => format!("resume elections at {member}"),
         AdminCommand::Attribute(attr) => format!("set the attribute of {member} to {attr}"),
+        AdminCommand::Snapshot => format!("snapshot {member}"),
     }
 }
 

@@ -464,13 +464,17 @@ impl<P: Explore> Model<'_, P> {
         slot: usize,
         out: &mut Successors<Step>,
     ) {
-        let allowed = parts.left(Item::Transfer) + parts.left(Item::Command);
-        if allowed == 0 || !P::has_leases(self.context.config) {
+        let of_leaders = match P::has_leases(self.context.config) {
+            true => parts.left(Item::Transfer) + parts.left(Item::Command),
+            false => 0,
+        };
+        if of_leaders + parts.left(Item::Snapshot) == 0 {
             return;
         }
         let to = worker.locals[parts.locals[slot] as usize].local.id;
         for (number, &(item, command)) in self.context.commands.iter().enumerate() {
-            if parts.left(item) == 0 || command == (AdminCommand::Transfer { to }) {
+            let is_for_it = item == Item::Snapshot || of_leaders > 0;
+            if parts.left(item) == 0 || !is_for_it || command == (AdminCommand::Transfer { to }) {
                 continue;
             }
             let step = Step::new(slot, Act::Command(number as u8));

@@ -384,9 +384,8 @@ impl<P: Explorable> Host<P> for EffectRecorder<'_, '_, '_, P> {
         self.recorder.record(EventKind::Disarmed { member, timer });
     }
 
-    fn announce(&mut self, View { leader, term, role }: View) {
-        let member = self.member();
-        self.recorder.record(EventKind::View { member, leader, term, role });
+    fn announce(&mut self, view: View) {
+        self.recorder.record(EventKind::of_view(self.member(), view));
     }
 
     fn inform(&mut self, notice: Notice) -> Result<(), Infallible> {

@@ -14,4 +14,5 @@ mod mutants;
 mod quorum;
 mod quorum_mutants;
 mod quorum_scenarios;
+mod services;
 mod stateright;

@@ -295,9 +295,9 @@ conversions! {
 
 impl AlgorithmMessage for Message {
     kinds! {
-        Self::Election { .. } => Kind::election("ELECTION", Family::Ask, "asks a higher member whether it is up"),
-        Self::Ok { .. } => Kind::election("OK", Family::Answer, "answers a lower member: the sender is up and takes over"),
-        Self::Coordinator { .. } => Kind::election("COORDINATOR", Family::Announce, "announces that the sender leads"),
+        Self::Election { .. } => Kind::own("ELECTION", Family::Ask, "asks a higher member whether it is up"),
+        Self::Ok { .. } => Kind::own("OK", Family::Answer, "answers a lower member: the sender is up and takes over"),
+        Self::Coordinator { .. } => Kind::own("COORDINATOR", Family::Announce, "announces that the sender leads"),
         Self::Background(Background::Alive { .. }) => ALIVE,
         Self::Background(Background::Nack { .. }) => NACK,
     }

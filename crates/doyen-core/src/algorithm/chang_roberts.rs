@@ -382,8 +382,8 @@ conversions! {
 
 impl AlgorithmMessage for Message {
     const KINDS: &'static [Kind] = &[
-        Kind::election("ELECTION", Family::Ask, "carries the highest number so far round the ring"),
-        Kind::election("ELECTED", Family::Announce, "tells every member on the ring who has won"),
+        Kind::own("ELECTION", Family::Ask, "carries the highest number so far round the ring"),
+        Kind::own("ELECTED", Family::Announce, "tells every member on the ring who has won"),
         HOP_ACK,
         ALIVE,
         NACK,

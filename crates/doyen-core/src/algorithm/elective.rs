@@ -84,7 +84,13 @@ pub trait Elective: Clone + Eq + Hash + Debug {
                 self.apply(action, cx);
             }
             Event::PeerUp(peer) => self.tracker_mut().on_peer_up(peer, cx),
-            Event::Message { .. } | Event::Command(_) | Event::Retired | Event::Crashed => {}
+            // It is no message, and elections have neither commands nor a critical section.
+            Event::Message { .. }
+            | Event::Command(_)
+            | Event::Retired
+            | Event::Request
+            | Event::Exit
+            | Event::Crashed => {}
         }
     }
 

@@ -57,7 +57,7 @@ pub enum Background {
 
 pub(crate) const ALIVE: Kind = Kind::detector("ALIVE", "says that a leader is up");
 pub(crate) const NACK: Kind =
-    Kind::election("NACK", Family::Refuse, "refuses what is too old, and names the later term");
+    Kind::own("NACK", Family::Refuse, "refuses what is too old, and names the later term");
 
 impl Background {
     /// Which of [`ALIVE`] and [`NACK`] it is.
@@ -489,15 +489,13 @@ impl LeaderTracker {
 
     /// Its view. `electing`: it takes part in an election that has not ended for it.
     pub(crate) fn view(&self, electing: bool) -> View {
-        View {
-            leader: self.leader,
-            term: self.claim().map_or(Term::default(), |claim| claim.term),
-            role: match electing {
-                true => Role::Candidate,
-                false if self.leads() => Role::Leader,
-                false => Role::Follower,
-            },
-        }
+        let term = self.claim().map_or(Term::default(), |claim| claim.term);
+        let role = match electing {
+            true => Role::Candidate,
+            false if self.leads() => Role::Leader,
+            false => Role::Follower,
+        };
+        View::new(self.leader, term, role)
     }
 }
 

@@ -528,11 +528,11 @@ conversions! {
 
 impl AlgorithmMessage for Message {
     kinds! {
-        Self::Stop { .. } => Kind::election("STOP", Family::Refuse, "tells an asker to stop, because a lower member asks"),
-        Self::Election { .. } => Kind::election("ELECTION", Family::Ask, "asks a higher member whether it is up"),
-        Self::Ok { .. } => Kind::election("OK", Family::Answer, "answers the lowest asker with the priority of the sender"),
-        Self::Grant { .. } => Kind::election("GRANT", Family::HandOver, "tells the highest member that answered to lead"),
-        Self::Coordinator { .. } => Kind::election("COORDINATOR", Family::Announce, "announces that the sender leads"),
+        Self::Stop { .. } => Kind::own("STOP", Family::Refuse, "tells an asker to stop, because a lower member asks"),
+        Self::Election { .. } => Kind::own("ELECTION", Family::Ask, "asks a higher member whether it is up"),
+        Self::Ok { .. } => Kind::own("OK", Family::Answer, "answers the lowest asker with the priority of the sender"),
+        Self::Grant { .. } => Kind::own("GRANT", Family::HandOver, "tells the highest member that answered to lead"),
+        Self::Coordinator { .. } => Kind::own("COORDINATOR", Family::Announce, "announces that the sender leads"),
         Self::Background(Background::Alive { .. }) => ALIVE,
         Self::Background(Background::Nack { .. }) => NACK,
     }

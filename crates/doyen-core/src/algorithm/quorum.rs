@@ -220,8 +220,8 @@ impl Protocol for Quorum {
             Event::Command(command) => self.on_command(command, cx),
             Event::Retired => self.finish_transfer(cx),
             Event::Crashed => self.hand_over_after_crash(cx),
-            // It monitors its leader itself.
-            Event::PeerDown(_) | Event::PeerUp(_) => {}
+            // It monitors its leader itself, and has no critical section.
+            Event::PeerDown(_) | Event::PeerUp(_) | Event::Request | Event::Exit => {}
         }
         let after = self.view();
         if before.role.leads() && !after.role.leads() {
@@ -243,7 +243,7 @@ impl Protocol for Quorum {
             Role::Follower(follower) => (follower.leader, protocol::Role::Follower),
             Role::Halted => (None, protocol::Role::Follower),
         };
-        View { leader, term: self.ballot.term(), role }
+        View::new(leader, self.ballot.term(), role)
     }
 
     fn kinds(_: &Config) -> Cow<'static, [Kind]> {

@@ -122,7 +122,7 @@ impl RingActiveList {
 
 impl ring::Token for Token {
     const KINDS: &'static [Kind] = &[
-        Kind::election("ELECT", Family::Ask, "carries the number of one member round the ring"),
+        Kind::own("ELECT", Family::Ask, "carries the number of one member round the ring"),
         HOP_ACK,
         ALIVE,
         NACK,

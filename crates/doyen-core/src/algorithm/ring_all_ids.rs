@@ -181,8 +181,8 @@ impl RingAllIds {
 
 impl ring::Token for Token {
     const KINDS: &'static [Kind] = &[
-        Kind::election("ELECT-ME", Family::Ask, "asks to be elected, round the whole ring"),
-        Kind::election(
+        Kind::own("ELECT-ME", Family::Ask, "asks to be elected, round the whole ring"),
+        Kind::own(
             "NEW-COORDINATOR",
             Family::Announce,
             "tells every member on the ring who was elected",

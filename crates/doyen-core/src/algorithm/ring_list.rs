@@ -458,16 +458,12 @@ impl Token {
 
 impl ring::Token for Token {
     const KINDS: &'static [Kind] = &[
-        Kind::election(
+        Kind::own(
             "ELECTION",
             Family::Ask,
             "collects the members that are up, on its way round the ring",
         ),
-        Kind::election(
-            "COORDINATOR",
-            Family::Announce,
-            "tells every member on the ring who has won",
-        ),
+        Kind::own("COORDINATOR", Family::Announce, "tells every member on the ring who has won"),
         HOP_ACK,
         ALIVE,
         NACK,

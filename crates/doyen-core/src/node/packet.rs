@@ -61,6 +61,14 @@ impl<M: Message> Message for Packet<M> {
         }
     }
 
+    fn is_background(&self) -> bool {
+        match &self.body {
+            Body::Plain(message) => message.is_background(),
+            Body::First(numbered) => numbered.message.is_background(),
+            Body::Again(_) | Body::Ack { .. } | Body::Heartbeat { .. } => true,
+        }
+    }
+
     fn commitments(&self) -> Commitments {
         match &self.body {
             Body::Plain(message) => message.commitments(),

@@ -28,6 +28,18 @@ pub trait Message: Clone + Eq + Hash + Debug + fmt::Display + Serialize {
         Commitments::default()
     }
 
+    /// How much it carries of what the algorithm conserves ([`Protocol::holding`](super::Protocol::holding)).
+    fn amount(&self) -> u64 {
+        0
+    }
+
+    /// Whether it is background traffic, which goes on even if nothing is to be done. A run is quiet when only such
+    /// messages are under way.
+    #[inline]
+    fn is_background(&self) -> bool {
+        self.kind().class != Class::Algorithm
+    }
+
     // Addresses: only the layer that meets the network directly knows them.
 
     /// Its destination. `None` if the protocol does not know addresses, or leaves it to the host to resolve the
@@ -58,9 +70,20 @@ pub trait AlgorithmMessage: Clone + Eq + Hash + Debug + fmt::Display + Serialize
         wire::encoded_len(self)
     }
 
+    /// Whether it is under way even if nothing is to be done, such as the token of a ring.
+    #[inline]
+    fn is_background(&self) -> bool {
+        self.kind().class != Class::Algorithm
+    }
+
     /// What it says about votes and leases. An algorithm without leases keeps this default.
     fn commitments(&self) -> Commitments {
         Commitments::default()
+    }
+
+    /// How much it carries of what the algorithm conserves, if it conserves something.
+    fn amount(&self) -> u64 {
+        0
     }
 }
 
@@ -75,8 +98,17 @@ impl<M: AlgorithmMessage> Message for M {
         AlgorithmMessage::encoded_len(self)
     }
 
+    #[inline]
+    fn is_background(&self) -> bool {
+        AlgorithmMessage::is_background(self)
+    }
+
     fn commitments(&self) -> Commitments {
         AlgorithmMessage::commitments(self)
+    }
+
+    fn amount(&self) -> u64 {
+        AlgorithmMessage::amount(self)
     }
 }
 
@@ -120,9 +152,9 @@ pub struct Kind {
 }
 
 impl Kind {
-    /// A message of the election itself.
-    pub const fn election(name: &'static str, family: Family, meaning: &'static str) -> Self {
-        Self { name, class: Class::Election, family, meaning }
+    /// A message of the algorithm itself.
+    pub const fn own(name: &'static str, family: Family, meaning: &'static str) -> Self {
+        Self { name, class: Class::Algorithm, family, meaning }
     }
 
     /// An acknowledgement or retransmission.
@@ -172,16 +204,19 @@ impl Family {
     }
 }
 
-/// The class in which a message is counted. The literature counts [`Class::Election`] alone.
+/// The class in which a message is counted. The literature counts [`Class::Algorithm`] alone.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Class {
-    /// The algorithm's own messages.
-    Election,
+    /// The algorithm's own messages. Traces call them as they did when elections were all there was.
+    #[serde(rename = "election")]
+    Algorithm,
     /// Acknowledgements and retransmissions.
     Link,
     /// Heartbeats.
     Detector,
+    /// Markers of a snapshot. It is taken of a run, and is no part of what the algorithm does.
+    Marker,
 }
 
 /// The name of a message's kind.

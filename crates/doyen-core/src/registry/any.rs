@@ -17,16 +17,20 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::Algorithm;
 use crate::algorithm::quorum::message::earlier;
 use crate::algorithm::{
-    bully, chang_roberts, modified_bully, quorum, ring_active_list, ring_all_ids, ring_list,
-    ring_resilient,
+    bank, bully, chang_roberts, modified_bully, quorum, ring_active_list, ring_all_ids, ring_list,
+    ring_resilient, sequencer,
 };
 use crate::config::Config;
+use crate::exclusion::{
+    centralised, lamport, maekawa, raymond, ricart_agrawala, suzuki_kasami, token_recovery,
+    token_ring, voting,
+};
 use crate::explore::{Explore, Giver, Serial};
 use crate::members::{Incarnation, NodeId, Term};
 use crate::node::Packet;
 use crate::protocol::{
-    AlgorithmMessage, Bonds, Boot, Commitments, Durable, Effect, Effects, Event, Kind, Message,
-    Protocol, View,
+    AlgorithmMessage, Bonds, Boot, Commitments, Deliveries, Durable, Effect, Effects, Event,
+    Holding, Kind, Message, Protocol, View,
 };
 use crate::session::{Kept, Letter};
 
@@ -46,24 +50,46 @@ macro_rules! dispatch {
             $closed::ChangRoberts($inner) => $body,
             $closed::RingResilient($inner) => $body,
             $closed::Quorum($inner) => $body,
+            $closed::Centralised($inner) => $body,
+            $closed::Voting($inner) => $body,
+            $closed::Lamport($inner) => $body,
+            $closed::RicartAgrawala($inner) => $body,
+            $closed::TokenRing($inner) => $body,
+            $closed::Maekawa($inner) => $body,
+            $closed::Raymond($inner) => $body,
+            $closed::SuzukiKasami($inner) => $body,
+            $closed::TokenRecovery($inner) => $body,
+            $closed::Bank($inner) => $body,
+            $closed::Sequencer($inner) => $body,
         }
     };
     ($algorithm:expr, $P:ident => $body:expr) => {
         $crate::dispatch!(@ $algorithm, $P, $body,
-            Bully: bully::Bully,
-            ModifiedBully: modified_bully::ModifiedBully,
-            RingList: ring_list::RingList,
-            RingActiveList: ring_active_list::RingActiveList,
-            RingAllIds: ring_all_ids::RingAllIds,
-            ChangRoberts: chang_roberts::ChangRoberts,
-            RingResilient: ring_resilient::RingResilient,
-            Quorum: quorum::Quorum,
+            Bully: algorithm::bully::Bully,
+            ModifiedBully: algorithm::modified_bully::ModifiedBully,
+            RingList: algorithm::ring_list::RingList,
+            RingActiveList: algorithm::ring_active_list::RingActiveList,
+            RingAllIds: algorithm::ring_all_ids::RingAllIds,
+            ChangRoberts: algorithm::chang_roberts::ChangRoberts,
+            RingResilient: algorithm::ring_resilient::RingResilient,
+            Quorum: algorithm::quorum::Quorum,
+            Centralised: exclusion::centralised::Centralised,
+            Voting: exclusion::voting::Voting,
+            Lamport: exclusion::lamport::Lamport,
+            RicartAgrawala: exclusion::ricart_agrawala::RicartAgrawala,
+            TokenRing: exclusion::token_ring::TokenRing,
+            Maekawa: exclusion::maekawa::Maekawa,
+            Raymond: exclusion::raymond::Raymond,
+            SuzukiKasami: exclusion::suzuki_kasami::SuzukiKasami,
+            TokenRecovery: exclusion::token_recovery::TokenRecovery,
+            Bank: algorithm::bank::Bank,
+            Sequencer: algorithm::sequencer::Sequencer,
         )
     };
-    (@ $algorithm:expr, $P:ident, $body:expr, $($name:ident: $module:ident::$protocol:ident,)*) => {
+    (@ $algorithm:expr, $P:ident, $body:expr, $($name:ident: $folder:ident::$module:ident::$protocol:ident,)*) => {
         match $algorithm {
             $($crate::registry::Algorithm::$name => {
-                type $P = $crate::algorithm::$module::$protocol;
+                type $P = $crate::$folder::$module::$protocol;
                 $body
             })*
         }
@@ -153,6 +179,17 @@ registered! {
     ChangRoberts: chang_roberts::ChangRoberts,
     RingResilient: ring_resilient::RingResilient,
     Quorum: quorum::Quorum,
+    Centralised: centralised::Centralised,
+    Voting: voting::Voting,
+    Lamport: lamport::Lamport,
+    RicartAgrawala: ricart_agrawala::RicartAgrawala,
+    TokenRing: token_ring::TokenRing,
+    Maekawa: maekawa::Maekawa,
+    Raymond: raymond::Raymond,
+    SuzukiKasami: suzuki_kasami::SuzukiKasami,
+    TokenRecovery: token_recovery::TokenRecovery,
+    Bank: bank::Bank,
+    Sequencer: sequencer::Sequencer,
 }
 
 /// Which algorithm, and its configuration.
@@ -221,6 +258,21 @@ impl Protocol for AnyProtocol {
         dispatch!(in AnyProtocol: self, state => of(state))
     }
 
+    fn hold(&self) -> Option<AnyTimer> {
+        fn of<P: Registered>(state: &P) -> Option<AnyTimer> {
+            state.hold().map(P::wrap)
+        }
+        dispatch!(in AnyProtocol: self, state => of(state))
+    }
+
+    fn holding(&self) -> Option<Holding> {
+        dispatch!(in AnyProtocol: self, state => state.holding())
+    }
+
+    fn deliveries(&self) -> Option<&Deliveries> {
+        dispatch!(in AnyProtocol: self, state => state.deliveries())
+    }
+
     fn is_lease(timer: AnyTimer) -> bool {
         dispatch!(timer.algorithm(), P => P::take(timer).is_some_and(P::is_lease))
     }
@@ -269,6 +321,8 @@ fn handle<P: Registered>(
         Event::Campaign => Event::Campaign,
         Event::Command(command) => Event::Command(command),
         Event::Retired => Event::Retired,
+        Event::Request => Event::Request,
+        Event::Exit => Event::Exit,
         Event::Crashed => Event::Crashed,
     };
     let mut own = out.for_wrapped();
@@ -361,8 +415,16 @@ impl Message for AnyMessage {
         dispatch!(in AnyMessage: self, message => message.kind())
     }
 
+    fn is_background(&self) -> bool {
+        dispatch!(in AnyMessage: self, message => Message::is_background(message))
+    }
+
     fn commitments(&self) -> Commitments {
         dispatch!(in AnyMessage: self, message => Message::commitments(message))
+    }
+
+    fn amount(&self) -> u64 {
+        dispatch!(in AnyMessage: self, message => Message::amount(message))
     }
 }
 

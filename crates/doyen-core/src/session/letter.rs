@@ -131,6 +131,10 @@ impl<M: Message> Message for Letter<M> {
         envelope + content
     }
 
+    fn is_background(&self) -> bool {
+        self.inner().is_none_or(Message::is_background)
+    }
+
     fn commitments(&self) -> Commitments {
         self.inner().map(Message::commitments).unwrap_or_default()
     }

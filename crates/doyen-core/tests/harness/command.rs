@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::error::Error;
 use std::str::FromStr;
 
+use doyen_core::config::exclusion::{Sets, Tree};
 use doyen_core::config::quorum::{Pace, Preemption};
 use doyen_core::config::{Announce, Config, Mode, Timing};
 use doyen_core::members::{Members, NodeId};
@@ -48,6 +49,14 @@ pub(super) enum Command {
         vote_lease: Option<VoteLeases>,
         #[arg(key)]
         foreign: Option<Ids>,
+        #[arg(key)]
+        sets: Option<Sets>,
+        #[arg(key)]
+        tree: Option<Tree>,
+        #[arg(key)]
+        voters: Option<u32>,
+        #[arg(key)]
+        votes: Option<u32>,
     },
     Admin {
         member: u32,
@@ -61,6 +70,8 @@ pub(super) enum Command {
     },
     Retired(Vec<Ids>),
     Campaign(Vec<Ids>),
+    Request(Vec<Ids>),
+    Exit(Vec<Ids>),
     Run {
         #[arg(key)]
         until: Option<Time>,
@@ -141,6 +152,16 @@ fn carry_out<P: Playable>(
         Command::Campaign(ids) => {
             for id in members_of(&config, ids)? {
                 group.happen(id, "campaigns".to_owned(), Event::Campaign)?;
+            }
+        }
+        Command::Request(ids) => {
+            for id in members_of(&config, ids)? {
+                group.happen(id, "asks to enter".to_owned(), Event::Request)?;
+            }
+        }
+        Command::Exit(ids) => {
+            for id in members_of(&config, ids)? {
+                group.happen(id, "is done".to_owned(), Event::Exit)?;
             }
         }
         Command::Admin { member: id, order: name, to, lasting, value } => {
@@ -243,6 +264,13 @@ fn config(command: &Command) -> Result<Config, Box<dyn Error>> {
         let pace = Pace { vote_lease, ..config.quorum.pace };
         config.quorum.paces.insert(id, pace);
     }
+    let Command::Group { leader, sets, tree, voters, votes, .. } = command else {
+        unreachable!("only `group` describes a configuration");
+    };
+    config.exclusion.first = leader.map(NodeId);
+    config.exclusion.sets = sets.unwrap_or_default();
+    config.exclusion.tree = tree.unwrap_or_default();
+    (config.exclusion.voters, config.exclusion.votes) = (*voters, *votes);
     config.quorum.check(&config.timing, &config.members)?;
     Ok(config)
 }

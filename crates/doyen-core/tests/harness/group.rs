@@ -11,7 +11,7 @@ use doyen_core::protocol::{
 use doyen_core::time::{Delay, Span};
 
 use super::time::{D, Time};
-use super::transcript::{Line, Scene, Transcript, noun, verb};
+use super::transcript::{Line, Scene, Transcript, moves, noun, verb};
 use super::{Playable, Storable};
 
 /// A run that is not quiet after this many events is ended.
@@ -31,6 +31,8 @@ pub(super) struct Group<P: Playable> {
     effects: Effects<P>,
     tally: Tally,
     elections: u32,
+    /// Whether a member has asked to enter the critical section.
+    has_section: bool,
     /// Numbers messages and timers, so that the older comes first.
     sequence: u64,
     transcript: Transcript,
@@ -132,6 +134,7 @@ impl<P: Playable> Group<P> {
             effects: Effects::new(),
             tally: Tally::new(),
             elections: 0,
+            has_section: false,
             sequence: 0,
             transcript: Transcript::default(),
         };
@@ -329,7 +332,11 @@ impl<P: Playable> Group<P> {
     pub(super) fn views(&self) -> String {
         let mut text = String::new();
         for (id, host) in &self.hosts {
-            let belief = host.member.as_ref().map_or("dead".to_owned(), |m| noun(m.view()));
+            let belief =
+                host.member.as_ref().map_or("dead".to_owned(), |m| match self.has_section {
+                    true => m.view().section.to_string(),
+                    false => noun(m.view()),
+                });
             text += &format!("{id}: {belief}\n");
         }
         text
@@ -339,7 +346,7 @@ impl<P: Playable> Group<P> {
     pub(super) fn count(&self) -> String {
         let kinds = P::kinds(&self.config);
         let mut text =
-            self.account("messages", |kind, dead| kind.class == Class::Election && !dead);
+            self.account("messages", |kind, dead| kind.class == Class::Algorithm && !dead);
         for (name, class) in [("link", Class::Link), ("detector", Class::Detector)] {
             if self.tally.keys().any(|&(kind, dead)| !dead && kinds[kind].class == class) {
                 text += &self.account(name, |kind, dead| kind.class == class && !dead);
@@ -462,6 +469,7 @@ impl<P: Playable> Group<P> {
         let host = self.hosts.get_mut(&id).expect("commands name members");
         let member = host.member.as_mut().expect("only live members are told of anything");
         let before = member.view();
+        self.has_section |= event == Event::Request;
         let config = match self.foreign.contains(&id) {
             true => &self.foreign_config,
             false => &self.config,
@@ -474,7 +482,11 @@ impl<P: Playable> Group<P> {
         });
         let expected = (after != before).then_some(after);
         assert_eq!(announced, expected, "{id} must announce its view when it changes");
-        self.carry_out(id, scene, announced.map(verb));
+        let belief = announced.map(|view| match view.section == before.section {
+            true => verb(view),
+            false => moves(view.section),
+        });
+        self.carry_out(id, scene, belief);
     }
 
     /// Carries out the effects of `id`, and records them.

@@ -4,7 +4,7 @@
 use std::fmt;
 
 use doyen_core::members::NodeId;
-use doyen_core::protocol::{Role, View};
+use doyen_core::protocol::{Role, Section, View};
 
 use super::time::Time;
 
@@ -109,6 +109,16 @@ pub(super) fn verb(view: View) -> String {
         (Role::Candidate, Some(leader)) => format!("candidate, last leader {leader}"),
         (Role::Candidate, None) => "candidate".to_owned(),
     }
+}
+
+/// The verb for a member that has moved to this section.
+pub(super) fn moves(section: Section) -> String {
+    let verb = match section {
+        Section::Outside => "leaves",
+        Section::Waiting => "waits",
+        Section::Inside(_) => "enters",
+    };
+    verb.to_owned()
 }
 
 /// The noun for a member with this view.

@@ -1,6 +1,7 @@
 //! What goes wrong, in words, with the flag that says the same where there is one.
 
 use doyen_core::members::NodeId;
+use doyen_core::protocol::AdminCommand;
 use doyen_core::time::Span;
 use doyen_sim::fault::{Action, Chaos, ChaosKind, Disk, Fault, LinkOverride, Place, Trigger};
 use doyen_sim::render::describe::names;
@@ -66,6 +67,9 @@ fn what(action: &Action) -> String {
         Action::LinkOverride(rule) => link(rule, &ends(rule)),
         Action::Heal => "the network heals".to_owned(),
         Action::Campaign(member) => format!("{member} starts an election"),
+        Action::Command { member, command: AdminCommand::Snapshot } => {
+            format!("{member} starts a snapshot")
+        }
         Action::Command { member, command } => format!("{member} receives the command {command}"),
         Action::Attributes { member, .. } => format!("the attribute of {member} keeps changing"),
     }

@@ -23,8 +23,12 @@ impl Digest {
             }
             EventKind::Received { from, kind, .. } => ("received", from, kind).hash(hasher),
             EventKind::Missed { from, kind, .. } => ("missed", from, kind).hash(hasher),
-            EventKind::View { leader, term, role, .. } => {
+            EventKind::View { leader, term, role, section, .. } => {
                 ("view", leader, term, role.to_string()).hash(hasher);
+                // Elections keep the fingerprints that they had before there were sections.
+                if !section.is_outside() {
+                    section.hash(hasher);
+                }
             }
             EventKind::Leased { until, .. } => ("leased", until).hash(hasher),
             EventKind::Paused { until, .. } => ("paused", until).hash(hasher),
@@ -41,6 +45,8 @@ impl Digest {
             EventKind::Fired { .. } => "fired".hash(hasher),
             EventKind::Campaign { .. } => "campaign".hash(hasher),
             EventKind::Retired { .. } => "retired".hash(hasher),
+            EventKind::Request { .. } => "request".hash(hasher),
+            EventKind::Exit { .. } => "exit".hash(hasher),
             EventKind::Released { .. } => "released".hash(hasher),
             EventKind::Healed => "healed".hash(hasher),
         }

@@ -48,7 +48,7 @@ fn a_large_ring_is_simulated() {
 
 #[test]
 fn every_scenario_can_be_scaled() {
-    for entry in crate::gallery::entries() {
+    for entry in crate::gallery::in_lab() {
         for members in [3, 12] {
             let answer = scaled(&json!({ "gallery": entry.name }), members);
             assert_eq!(answer["members"], members, "{}", entry.name);

@@ -30,13 +30,16 @@ pub(super) fn disturbance(case: &Case) -> Option<String> {
             case.detector.is_some(),
             "a failure detector starts elections, and the formulas are about one that is started",
         ),
-        (case.initiators.is_empty(), "no member starts an election by itself"),
+        (
+            case.algorithm.elects() && case.initiators.is_empty(),
+            "no member starts an election by itself",
+        ),
         (
             !starts_at_one_instant(case),
             "members start at different times, and the formulas assume that they start together",
         ),
     ];
-    if let Some(leader) = case.leader {
+    if let Some(leader) = case.leader.filter(|_| case.algorithm.elects()) {
         return Some(format!(
             "{leader} leads at the beginning, and the formulas assume that no member does"
         ));
@@ -101,6 +104,10 @@ pub fn why_not(case: &Case) -> Option<String> {
     // Of a quorum there is none, however calm it is.
     if case.algorithm == Algorithm::Quorum {
         return Some("no source gives one for a quorum".to_owned());
+    }
+    if !case.algorithm.elects() {
+        let none = || format!("none is known for these requests with {}", case.algorithm);
+        return disturbance(case).or_else(|| Some(none()));
     }
     let Some(group) = Group::of(case) else { return disturbance(case) };
     let bound = case.config.timing.transmission;

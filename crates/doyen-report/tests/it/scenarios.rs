@@ -34,7 +34,7 @@ fn load(name: &str) -> Result<File, String> {
 }
 
 /// The folders of the sources, in the order of the table.
-const SOURCES: [&str; 5] = ["cs677", "notes", "kordafshari", "os-textbook", "cs425"];
+const SOURCES: [&str; 6] = ["cs677", "notes", "kordafshari", "os-textbook", "cs425", "services"];
 
 /// The names of all scenarios, in the order of the table.
 fn names() -> Vec<String> {
@@ -117,6 +117,8 @@ fn rules_of(event: &EventKind) -> &[String] {
         | EventKind::Campaign { rules, .. }
         | EventKind::Commanded { rules, .. }
         | EventKind::Retired { rules, .. }
+        | EventKind::Request { rules, .. }
+        | EventKind::Exit { rules, .. }
         | EventKind::Released { rules, .. }
         | EventKind::Restarted { rules, .. } => rules,
         _ => &[],

@@ -3,6 +3,7 @@
 use std::str::FromStr;
 
 use doyen_core::members::NodeId;
+use doyen_core::protocol::AdminCommand;
 use doyen_core::time::Span;
 
 use super::table::rate_ppm;
@@ -10,8 +11,8 @@ use super::{Action, Chaos, Disk, Fault, Place};
 use crate::time::Time;
 
 impl Fault {
-    /// Reads the value of the flag that is called `kind`: `crash`, `restart`, `pause`, `clock`, `cut`, `partition` or
-    /// `heal`.
+    /// Reads the value of the flag that is called `kind`: `crash`, `restart`, `pause`, `clock`, `cut`, `partition`, `heal`
+    /// or `snapshot`.
     pub fn from_flag(kind: &str, text: &str) -> Result<Self, String> {
         if kind == "heal" {
             return Ok(Self::at(Time::ZERO + text.parse::<Span>()?, Action::Heal));
@@ -60,6 +61,10 @@ impl Fault {
                 let groups = what.split('/').map(group).collect::<Result<_, String>>()?;
                 (time, Action::Partition { groups, old: Vec::new() })
             }
+            "snapshot" => {
+                let command = AdminCommand::Snapshot;
+                (time, Action::Command { member: member(what)?, command })
+            }
             _ => return Err(format!("there is no flag for faults of the kind `{kind}`")),
         };
         Ok(Self::at(Time::ZERO + at.parse::<Span>()?, what))
@@ -92,6 +97,7 @@ impl Fault {
                 format!("{}@{at}", groups.join("/"))
             }
             Action::Heal => at.to_string(),
+            Action::Command { member, command: AdminCommand::Snapshot } => format!("{member}@{at}"),
             _ => return None,
         };
         Some((self.what.kind(), value))
@@ -144,6 +150,7 @@ mod tests {
             ("cut", "1>3@2ms"),
             ("partition", "1,2/3,4@2ms"),
             ("heal", "50ms"),
+            ("snapshot", "3@5ms"),
         ] {
             let fault = Fault::from_flag(flag, value).unwrap();
             assert_eq!(fault.to_flag(), Some((flag, value.to_owned())));

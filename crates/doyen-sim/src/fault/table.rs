@@ -10,8 +10,8 @@ use super::{Action, Disk, Fault, Guardian, LinkOverride, PaceOverride, Place, Tr
 use crate::text;
 use crate::time::Time;
 
-const KINDS: &str = "crash, restart, replace, clone, copy, pause, clock, cut, mend, partition, link, heal, campaign \
-                     and command";
+const KINDS: &str = "crash, restart, replace, clone, copy, pause, clock, cut, mend, partition, link, heal, campaign, \
+                     snapshot and command";
 
 /// Every key of `[[fault]]`, in the order in which they are written.
 #[derive(Default, Serialize, Deserialize)]
@@ -50,6 +50,7 @@ pub(super) struct Table {
     link: Option<LinkOverride>,
     heal: Option<bool>,
     campaign: Option<NodeId>,
+    snapshot: Option<NodeId>,
     command: Option<Command>,
     member: Option<NodeId>,
     to: Option<NodeId>,
@@ -191,6 +192,9 @@ impl Table {
         if let Some(member) = self.campaign.take() {
             return Ok(Action::Campaign(member));
         }
+        if let Some(member) = self.snapshot.take() {
+            return Ok(Action::Command { member, command: AdminCommand::Snapshot });
+        }
         match self.command.take() {
             Some(command) => self.take_command(command),
             None => Err(format!("a fault needs exactly one of {KINDS}")),
@@ -313,8 +317,11 @@ impl From<Fault> for Table {
 
 impl Table {
     fn put_command(&mut self, member: NodeId, command: AdminCommand) {
-        self.member = Some(member);
-        self.command = Some(match command {
+        let command = match command {
+            AdminCommand::Snapshot => {
+                self.snapshot = Some(member);
+                return;
+            }
             AdminCommand::Resign => Command::Resign,
             AdminCommand::ShutDown => Command::ShutDown,
             AdminCommand::GiveUp => Command::GiveUp,
@@ -341,7 +348,8 @@ impl Table {
                 Command::Pause
             }
             AdminCommand::Resume => Command::Resume,
-        });
+        };
+        (self.member, self.command) = (Some(member), Some(command));
     }
 }
 

@@ -95,6 +95,10 @@ pub(super) fn describe(
         EventKind::Retired { rules, .. } => {
             Phrase::remark(&format!("its work has stopped{}", bracketed(rules)))
         }
+        EventKind::Request { rules, .. } => {
+            Phrase::verb("asks to enter", "ask to enter", &bracketed(rules))
+        }
+        EventKind::Exit { rules, .. } => Phrase::verb("leaves", "leave", &bracketed(rules)),
         EventKind::Released { rules, .. } => {
             Phrase::remark(&format!("its guardian releases its lease{}", bracketed(rules)))
         }

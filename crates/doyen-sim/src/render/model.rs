@@ -101,7 +101,7 @@ impl RunModel {
     /// The same with what the members really believe at the beginning, in the order of their ids.
     #[must_use]
     pub fn with_views(mut self, views: &[View]) -> Self {
-        for (id, &View { leader, term, role }) in self.info.members.iter().zip(views) {
+        for (id, &View { leader, term, role, .. }) in self.info.members.iter().zip(views) {
             if let Some(place) = self.info.place(id) {
                 let state = &mut self.members[place];
                 (state.leader, state.term, state.role) = (leader, term, role);
@@ -195,7 +195,7 @@ impl Filter {
             EventKind::Sent { class, kind, .. } => {
                 // What a link retransmits is a message of the algorithm.
                 let shown = match class {
-                    Class::Election => true,
+                    Class::Algorithm | Class::Marker => true,
                     Class::Link => !kind.ends_with("ACK"),
                     Class::Detector => false,
                 };

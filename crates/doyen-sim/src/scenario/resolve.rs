@@ -23,6 +23,7 @@ use crate::network::{DelayModel, NetworkModel};
 use crate::random::Random;
 use crate::text::Share;
 use crate::time::Time;
+use crate::world::Requests;
 
 /// A scenario that makes sense: what [`run`](crate::run::run) runs.
 #[derive(Clone, Debug)]
@@ -47,6 +48,8 @@ pub struct Case {
     pub leader: Option<NodeId>,
     /// Who notices that the coordinator is gone, and when.
     pub initiators: initiators::Initiators,
+    /// Who asks to enter the critical section, where there is one.
+    pub requests: Option<Requests>,
     /// How the network behaves.
     pub network: NetworkModel,
     /// The rank of each kind of message among those of one instant.
@@ -59,6 +62,8 @@ pub struct Case {
     pub reliable: bool,
     /// Whether processes of a member are told apart by sessions.
     pub sessions: bool,
+    /// Whether a snapshot is taken.
+    pub snapshot: bool,
     /// What goes wrong, besides the initiators' noticing.
     pub faults: Vec<Fault>,
     /// What is done to single messages.
@@ -122,9 +127,10 @@ impl Case {
         self.config.mode
     }
 
-    /// The kinds of messages that faults can name: with sessions those of all layers, else those of the algorithm alone.
+    /// The kinds of messages that faults can name: with sessions those of all layers, else those of the algorithm, and
+    /// markers if a snapshot is taken.
     pub fn kinds(&self) -> Cow<'static, [Kind]> {
-        kinds(self.algorithm, self.sessions)
+        kinds(self.algorithm, self.sessions, self.snapshot)
     }
 
     /// Whether something lies between the algorithm and the network: a link, a detector or, in hardened mode, the
@@ -179,6 +185,7 @@ impl Case {
         let first = self.initiators.iter().map(|(id, _)| self.members().rank(id) as u64).min();
         let above = n - first.unwrap_or(n);
         let starts = self.initiators.len() as u64;
+        let requesters = self.requests.as_ref().map_or(0, |requests| requests.who.len() as u64);
         let in_flight = match self.algorithm {
             // Without the guard every question doubles what is asked.
             Algorithm::Bully if self.config.reads(Variant::NoGuard) => 1 << above.min(60),
@@ -188,12 +195,28 @@ impl Case {
             Algorithm::RingList | Algorithm::RingResilient => starts.saturating_mul(n) / 4 + n,
             Algorithm::RingActiveList | Algorithm::RingAllIds => n.saturating_mul(n) / 4 + n,
             Algorithm::ChangRoberts | Algorithm::Quorum => n,
+            Algorithm::Bank | Algorithm::Sequencer => n.saturating_mul(4),
+            // Who asks tells all others, or its part of them.
+            Algorithm::Lamport | Algorithm::RicartAgrawala | Algorithm::SuzukiKasami => {
+                requesters.saturating_mul(n)
+            }
+            Algorithm::Centralised
+            | Algorithm::Voting
+            | Algorithm::TokenRing
+            | Algorithm::TokenRecovery
+            | Algorithm::Maekawa
+            | Algorithm::Raymond => requesters.saturating_mul(n.isqrt() * 2) + n,
         };
+        let markers = if self.snapshot { n.saturating_mul(n) } else { 0 };
+        let in_flight = in_flight.saturating_add(markers);
         // What a detector keeps of each peer; what a link keeps until it is acknowledged.
         let pairs = if self.detector.is_some() { n.saturating_mul(n) } else { 0 };
         let message = if self.reliable { 2_000 } else { 80 };
         let state = match self.algorithm {
             Algorithm::RingActiveList | Algorithm::RingAllIds => n.saturating_mul(n) * 16,
+            Algorithm::Lamport | Algorithm::RicartAgrawala | Algorithm::SuzukiKasami => {
+                n.saturating_mul(n) * 16 + n * 160
+            }
             _ => n * 160,
         };
         let in_flight = in_flight.saturating_mul(message);
@@ -201,8 +224,12 @@ impl Case {
     }
 }
 
-fn kinds(algorithm: Algorithm, sessions: bool) -> Cow<'static, [Kind]> {
-    if sessions { layers::kinds(algorithm).into() } else { algorithm.kinds().into() }
+fn kinds(algorithm: Algorithm, sessions: bool, snapshot: bool) -> Cow<'static, [Kind]> {
+    match (sessions, snapshot) {
+        (true, _) => layers::kinds(algorithm).into(),
+        (false, true) => layers::kinds_with_snapshot(algorithm).into(),
+        (false, false) => algorithm.kinds().into(),
+    }
 }
 
 impl Scenario {
@@ -210,6 +237,7 @@ impl Scenario {
     pub fn resolve(&self) -> Result<Case> {
         let algorithm = self.resolve_algorithm()?;
         let mode = self.resolve_mode(algorithm)?;
+        self.check_purpose(algorithm)?;
         let seed = self.seed.unwrap_or(1);
         let ring = self.ring.clone().unwrap_or_default();
         let members = self.resolve_members(&ring, seed)?;
@@ -217,7 +245,8 @@ impl Scenario {
         let leader = self.resolve_leader(&members)?;
         let dead = self.resolve_dead(&members, convention, leader)?;
         let sessions = self.has_sessions();
-        let kinds = &kinds(algorithm, sessions)[..];
+        let snapshot = self.resolve_snapshot(sessions)?;
+        let kinds = &kinds(algorithm, sessions, snapshot)[..];
         let network = self.resolve_network(algorithm, &members, kinds)?;
         let bare_bound = Span::from_nanos(network.delay.bound());
         let timing = self.resolve_timing(&network, bare_bound)?;
@@ -229,15 +258,26 @@ impl Scenario {
             }
         };
         check_period("detector", self.detector, &timing)?;
-        let initiators = self.resolve_initiators(&members, &dead)?;
+        let (initiators, requests) = match algorithm.elects() {
+            true => (self.resolve_initiators(&members, &dead)?, None),
+            false => {
+                let requests = self.resolve_requests(&members, &dead, timing.transmission)?;
+                (initiators::Initiators::default(), Some(requests))
+            }
+        };
         let ranks = self.resolve_order(algorithm, &network, kinds)?;
         let quorum = self.resolve_quorum(&timing, &members)?;
         let faults = self.resolve_faults(algorithm, &members, kinds, &quorum, &timing)?;
         self.check_chaos()?;
-        let changes = self.resolve_changes(&members, &layers::kinds(algorithm))?;
+        let named = match snapshot {
+            true => layers::kinds_with_snapshot(algorithm),
+            false => layers::kinds(algorithm),
+        };
+        let changes = self.resolve_changes(&members, &named)?;
+        let exclusion = self.resolve_exclusion(&members, leader.filter(|_| !algorithm.elects()))?;
         let count = members.len() as u64;
         let longest = fault::longest_paces(&quorum, &faults);
-        let config = Config { members, timing, mode, announce, quorum };
+        let config = Config { members, timing, mode, announce, quorum, exclusion };
         let until = match self.until {
             Some(until) => Time::ZERO + until,
             None => {
@@ -251,8 +291,12 @@ impl Scenario {
                 if sessions {
                     calm = calm + SESSIONS_CALM;
                 }
+                if let Some(requests) = &requests {
+                    calm = calm + requests_calm(requests, &timing, count);
+                }
                 let late = changes.iter().map(|it| it.change.delay());
-                end_of_faults(&initiators, &faults, self.chaos.as_ref())
+                let who = requests.as_ref().map_or(&initiators, |requests| &requests.who);
+                end_of_faults(who, &faults, self.chaos.as_ref())
                     + late.fold(Span::ZERO, |sum, delay| sum + delay)
                     + fault::stretched(calm, fault::slowest_clock(&faults))
             }
@@ -268,12 +312,14 @@ impl Scenario {
             contact_dead: self.contact_dead,
             leader,
             initiators,
+            requests,
             network,
             ranks,
             bare_bound,
             detector: self.detector,
             reliable: self.reliable,
             sessions,
+            snapshot,
             faults,
             changes,
             retire: self.quorum.as_ref().and_then(|options| options.retire).unwrap_or_default(),
@@ -289,6 +335,19 @@ impl Scenario {
     /// Whether processes of a member are told apart by sessions.
     pub fn has_sessions(&self) -> bool {
         self.sessions || self.fault.iter().any(Fault::needs_sessions)
+    }
+
+    /// Whether a snapshot is taken. The group of which it is taken must be closed, and its channels keep the order unless the
+    /// scenario says otherwise.
+    fn resolve_snapshot(&self, sessions: bool) -> Result<bool> {
+        match self.fault.iter().position(Fault::is_snapshot) {
+            Some(index) if sessions => {
+                let problem = "a snapshot needs a fixed set of processes and channels, and with sessions processes are \
+                               replaced; leave out sessions, replacements, clones and new addresses";
+                Err(ScenarioError::new(format!("fault[{index}].snapshot"), problem))
+            }
+            found => Ok(found.is_some()),
+        }
     }
 
     fn resolve_message_limit(&self) -> Result<u64> {
@@ -308,12 +367,16 @@ impl Scenario {
         if algorithm.reads(mode) {
             return Ok(mode);
         }
-        let usual = ["textbook", "hardened"].into_iter();
-        let mut modes: Vec<&str> =
-            usual.skip(usize::from(algorithm == Algorithm::Quorum)).collect();
-        modes.extend(algorithm.variants().iter().map(|variant| variant.name()));
+        let variants = algorithm.variants().iter().map(|&variant| Mode::Literal(variant));
+        let all = [Mode::Textbook, Mode::Hardened].into_iter().chain(variants);
+        let modes: Vec<String> =
+            all.filter(|&mode| algorithm.reads(mode)).map(|mode| mode.to_string()).collect();
+        let reason = match mode {
+            Mode::Hardened => ": what tolerates crashes is a lock service above a quorum",
+            _ => "",
+        };
         let problem =
-            format!("{algorithm} has no variant `{mode}`; use one of {}", modes.join(", "));
+            format!("{algorithm} has no variant `{mode}`{reason}; use one of {}", modes.join(", "));
         Err(ScenarioError::new("mode", problem))
     }
 
@@ -446,7 +509,9 @@ impl Scenario {
             processing: self.processing.unwrap_or_default().as_nanos(),
             loss: share(self.loss),
             duplication: share(self.duplicate),
-            fifo: self.fifo.unwrap_or(algorithm.needs_fifo()),
+            fifo: self
+                .fifo
+                .unwrap_or(algorithm.needs_fifo() || self.fault.iter().any(Fault::is_snapshot)),
             links: self.resolve_links(members, kinds)?,
         })
     }
@@ -483,8 +548,9 @@ impl Scenario {
         kinds: &[Kind],
     ) -> Result<Vec<u8>> {
         if self.order.is_empty() {
-            // On a ring or a FIFO link messages keep the order in which they were sent.
-            let sent_order = algorithm.is_ring() || network.fifo;
+            // On a ring or a FIFO link messages keep the order in which they were sent, and so they do in an exclusion,
+            // where the order of arrival decides who enters.
+            let sent_order = algorithm.is_ring() || network.fifo || !algorithm.elects();
             return Ok((0..kinds.len() as u8)
                 .map(|rank| if sent_order { 0 } else { rank })
                 .collect());
@@ -518,6 +584,16 @@ fn check_period(key: &str, period: Option<Span>, timing: &Timing) -> Result<()> 
 fn calm(timing: &Timing, count: u64) -> Span {
     let hop = timing.reply() + timing.transmission;
     hop * 20 * (count + 50) + timing.preempt * 5 + timing.heartbeat * 20
+}
+
+/// The same for members that ask to enter a critical section: each entry may take a round of the ring.
+fn requests_calm(requests: &Requests, timing: &Timing, count: u64) -> Span {
+    let longest = |model: DelayModel| match model {
+        DelayModel::Exponential { mean } => Span::from_nanos(mean) * LONGEST_DRAW,
+        bounded => Span::from_nanos(bounded.bound()),
+    };
+    let entry = longest(requests.hold) + longest(requests.think) + timing.reply() * (count + 4);
+    entry * requests.count()
 }
 
 /// The same for a quorum, whose members bear grudges and wait out promises.

@@ -38,6 +38,7 @@ impl<P: Protocol> World<'_, '_, P> {
                 self.later(at, Item::Fault(number));
             }
         }
+        self.schedule_requests(out);
         for kind in ChaosKind::ALL {
             self.schedule_chaos(kind);
         }
@@ -256,7 +257,7 @@ impl<P: Protocol> World<'_, '_, P> {
     }
 
     /// Something happens to a member that those who watch are told of.
-    fn instruct(
+    pub(super) fn instruct(
         &mut self,
         member: u32,
         event: Event<P::Message, P::Timer>,
@@ -328,6 +329,7 @@ impl<P: Protocol> World<'_, '_, P> {
         if std::mem::take(&mut member.leads) && !P::has_leases(self.setup.config) {
             self.metrics.reign_ends(self.now);
         }
+        self.end_client(position, self.id(position));
         let (mut work, mut background) = (0, 0);
         self.armed.retain(|&(owner, timer), _| {
             let keep = owner != position;

@@ -24,9 +24,16 @@ pub(super) struct Pause<M, T> {
 /// Something that waits for a paused member.
 pub(super) enum Waiting<M, T> {
     Message(Delivery<M>),
-    Timer { arming: u32, timer: T },
+    Timer {
+        arming: u32,
+        timer: T,
+    },
     News(Event<M, T>),
     Campaign,
+    /// Its client is to ask so often.
+    Ask(u32),
+    /// Its client is done inside.
+    Leave(u64),
 }
 
 impl<P: Protocol> World<'_, '_, P> {
@@ -104,6 +111,8 @@ impl<P: Protocol> World<'_, '_, P> {
             Waiting::Message(delivery) => self.deliver(delivery, out),
             Waiting::News(event) => self.tell(position, event, out),
             Waiting::Campaign => self.campaign(position, out),
+            Waiting::Ask(times) => self.ask(position, times, out),
+            Waiting::Leave(stay) => self.leave(position, stay, out),
             Waiting::Timer { arming, timer } => {
                 let item = Item::Timer { member: position, arming, timer };
                 self.queue.push(self.now.0, OVERDUE_RANK, item);
@@ -118,7 +127,11 @@ impl<P: Protocol> World<'_, '_, P> {
         let held_back = pauses.into_iter().flat_map(|(_, pause)| pause.backlog);
         let message = |waiting| match waiting {
             Waiting::Message(delivery) => Some(delivery),
-            Waiting::Timer { .. } | Waiting::News(_) | Waiting::Campaign => None,
+            Waiting::Timer { .. }
+            | Waiting::News(_)
+            | Waiting::Campaign
+            | Waiting::Ask(_)
+            | Waiting::Leave(_) => None,
         };
         held_back.filter_map(message).collect()
     }
@@ -128,7 +141,7 @@ impl<P: Protocol> World<'_, '_, P> {
         let Some(pause) = self.pauses.remove(&position) else { return };
         for waiting in pause.backlog {
             if let Waiting::Message(delivery) = waiting {
-                self.landed(delivery.message.kind().class);
+                self.landed(delivery.message.is_background());
                 self.miss(&delivery);
             }
         }

@@ -328,7 +328,7 @@ impl<P: Protocol> World<'_, '_, P> {
         let id = self.messages_sent as u32;
         let member = &mut self.members[from];
         let (sender, mut depth) = (member.id, member.depth);
-        if message.kind().class == Class::Election {
+        if message.kind().class == Class::Algorithm {
             member.sent += 1;
             depth += 1;
         }

@@ -4,7 +4,9 @@ use doyen_core::members::{Incarnation, NodeId};
 use doyen_core::protocol::Protocol;
 use doyen_core::time::Span;
 
-use super::{Delivery, Item, World};
+use super::{Delivery, Item, World, found};
+use crate::cut::Cut;
+use crate::delivered::Delivered;
 use crate::time::Time;
 
 /// Everybody and everything under way, at one moment.
@@ -71,6 +73,30 @@ impl<P: Protocol> World<'_, '_, P> {
             message: delivery.message,
         };
         Snapshot { members, flights: held_back.into_iter().chain(under_way).map(flight).collect() }
+    }
+
+    /// What members have recorded of a snapshot, if one of them has begun to.
+    pub(super) fn recorded_cut(&self) -> Option<Cut> {
+        let recording = |position: u32| {
+            let member = &self.members[position];
+            member.protocol.recording().filter(|_| member.is_alive())
+        };
+        let everybody = || 0..self.members.len();
+        everybody().find_map(recording)?;
+        let member = |position: u32| {
+            let started: (P, _) = found(self.setup, self.id(position));
+            (self.id(position), started.0.holding(), recording(position))
+        };
+        Some(Cut::new(everybody().map(member), self.metrics.markers()))
+    }
+
+    /// What the members have delivered, those that are down included, if the algorithm is a multicast.
+    pub(super) fn delivered(&self) -> Option<Delivered> {
+        let member = |position: u32| {
+            let member = &self.members[position];
+            Some((self.id(position), member.is_alive(), member.protocol.deliveries()?.clone()))
+        };
+        Delivered::new((0..self.members.len()).filter_map(member).collect())
     }
 
     fn frozen(&self, position: u32, at: Time) -> Frozen<P> {

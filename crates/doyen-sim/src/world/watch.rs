@@ -110,7 +110,7 @@ impl<P: Protocol> World<'_, '_, P> {
             from,
             to: self.id(to),
             kind: kind.name,
-            of_election: kind.class == Class::Election,
+            of_election: kind.class == Class::Algorithm,
             bytes: message.encoded_len(),
         };
         let pledge = message.commitments().pledge;

@@ -1,7 +1,7 @@
 //! A trace may have been edited by hand: whatever it says, no view fails on it, and every picture is well formed.
 
 use doyen_core::members::{Members, NodeId, Term};
-use doyen_core::protocol::{Class, Role};
+use doyen_core::protocol::{Class, Role, Section, View};
 use doyen_core::time::Span;
 use doyen_sim::render::columns::{self, Columns};
 use doyen_sim::render::{RunInfo, mermaid, svg};
@@ -34,7 +34,7 @@ fn rules() -> impl Strategy<Value = Vec<String>> {
 }
 
 fn message() -> impl Strategy<Value = EventKind> {
-    let class = prop_oneof![Just(Class::Election), Just(Class::Link), Just(Class::Detector)];
+    let class = prop_oneof![Just(Class::Algorithm), Just(Class::Link), Just(Class::Detector)];
     let fate = (option::of(time()), option::of(time()));
     prop_oneof![
         (0..9_u32, member(), member(), word(), class, fate).prop_map(
@@ -66,6 +66,8 @@ fn message() -> impl Strategy<Value = EventKind> {
 
 fn event() -> impl Strategy<Value = EventKind> {
     let role = prop_oneof![Just(Role::Follower), Just(Role::Candidate), Just(Role::Leader)];
+    let section =
+        prop_oneof![Just(Section::Outside), Just(Section::Waiting), Just(Section::INSIDE)];
     let pair = || (member(), member());
     prop_oneof![
         (member(), word(), any::<bool>(), rules()).prop_map(
@@ -74,8 +76,15 @@ fn event() -> impl Strategy<Value = EventKind> {
             }
         ),
         (member(), rules()).prop_map(|(member, rules)| EventKind::Campaign { member, rules }),
+        (member(), rules()).prop_map(|(member, rules)| EventKind::Request { member, rules }),
+        (member(), rules()).prop_map(|(member, rules)| EventKind::Exit { member, rules }),
+        (member(), section)
+            .prop_map(|(member, section)| EventKind::of_view(member, View::of_section(section))),
         (member(), option::of(member()), (0..3_u64).prop_map(Term), role).prop_map(
-            |(member, leader, term, role)| EventKind::View { member, leader, term, role }
+            |(member, leader, term, role)| EventKind::of_view(
+                member,
+                View::new(leader, term, role)
+            )
         ),
         pair().prop_map(|(member, peer)| EventKind::Suspected { member, peer }),
         pair().prop_map(|(member, peer)| EventKind::Trusted { member, peer }),

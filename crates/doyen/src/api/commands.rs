@@ -358,7 +358,8 @@ impl<T> Call<T> {
             | AdminCommand::Resume
             | AdminCommand::Drain { .. }
             | AdminCommand::Undrain
-            | AdminCommand::Attribute(_) => command.to_string(),
+            | AdminCommand::Attribute(_)
+            | AdminCommand::Snapshot => command.to_string(),
         }
     }
 

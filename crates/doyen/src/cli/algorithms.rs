@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use anyhow::Result;
 use clap::Args;
-use doyen_core::registry::Algorithm;
+use doyen_core::registry::{Algorithm, Purpose};
 use serde_json::json;
 
 use super::{Answer, terminal};
@@ -68,6 +68,7 @@ fn as_json(algorithm: Algorithm) -> serde_json::Value {
         "name": algorithm.name(),
         "summary": algorithm.summary(),
         "source": algorithm.source(),
+        "purpose": algorithm.purpose().name(),
         "ring": algorithm.is_ring(),
         "needs_fifo": algorithm.needs_fifo(),
         "variants": variants,
@@ -79,6 +80,12 @@ fn as_json(algorithm: Algorithm) -> serde_json::Value {
 
 fn list(out: &mut impl Write) -> io::Result<()> {
     for algorithm in Algorithm::ALL {
+        if algorithm == Algorithm::EXCLUSIONS[0] {
+            writeln!(
+                out,
+                "Mutual exclusion, for study: one member at a time is in the critical section.\n"
+            )?;
+        }
         writeln!(out, "{algorithm}: {}", algorithm.summary())?;
         write_guarantees(out, algorithm)?;
         if !algorithm.variants().is_empty() {
@@ -91,6 +98,7 @@ fn list(out: &mut impl Write) -> io::Result<()> {
     writeln!(
         out,
         "Only quorum guarantees at most one leader at any instant: that needs a majority of the members.\n\
+         Exclusion that tolerates crashes needs such a leader too: none of the algorithms above does.\n\
          `doyen algorithms NAME` explains one: its rules and messages."
     )
 }
@@ -123,8 +131,22 @@ fn explain(out: &mut impl Write, algorithm: Algorithm) -> io::Result<()> {
 fn write_guarantees(out: &mut impl Write, algorithm: Algorithm) -> io::Result<()> {
     for guarantee in algorithm.guarantees() {
         writeln!(out, "  {}", if guarantee.hardened { "hardened" } else { "textbook" })?;
-        writeln!(out, "    the best live member leads, if   {}", guarantee.safety)?;
-        writeln!(out, "    every election ends, if          {}", guarantee.liveness)?;
+        let [safety, liveness] = match algorithm.purpose() {
+            Purpose::Elects => {
+                ["the best live member leads, if  ", "every election ends, if         "]
+            }
+            Purpose::Excludes => {
+                ["at most one member is inside, if", "every one that waits enters, if "]
+            }
+            Purpose::Records => {
+                ["a snapshot is consistent, if    ", "every snapshot ends, if         "]
+            }
+            Purpose::Serves => {
+                ["promises                        ", "every request is served, if     "]
+            }
+        };
+        writeln!(out, "    {safety} {}", guarantee.safety)?;
+        writeln!(out, "    {liveness} {}", guarantee.liveness)?;
         writeln!(out, "    in a partition                   {}", guarantee.partition)?;
         writeln!(out, "    messages                         {}", guarantee.cost)?;
     }

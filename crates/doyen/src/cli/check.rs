@@ -38,17 +38,18 @@ const DEFAULT_EXPIRIES: u8 = 2;
 
 /// A part of the quorum has settings of its own.
 #[rustfmt::skip]
-const NOT_WITH_PART: [&str; 21] = [
+const NOT_WITH_PART: [&str; 22] = [
     "file", "mode", "initiators", "dead", "leader", "attr", "ring", "convention", "contact_dead", "announce", "fifo",
     "reliable", "window", "heartbeat", "preempt", "detector", "suspicions", "timers", "detection", "from", "unordered",
+    "snapshots",
 ];
 
 /// Random runs draw their faults, and have neither a timer model nor limits but time.
 #[rustfmt::skip]
-const NOT_WITH_RANDOM: [&str; 24] = [
+const NOT_WITH_RANDOM: [&str; 25] = [
     "crashes", "restarts", "losses", "duplications", "suspicions", "campaigns", "transfers", "commands", "rejoins",
     "replacements", "clones", "releases", "part", "terms", "mixed_timings", "timers", "expiries", "detection", "drift", "from",
-    "max_states", "max_memory", "max_depth", "no_reduction",
+    "max_states", "max_memory", "max_depth", "no_reduction", "snapshots",
 ];
 
 /// Explore every run of an election within a fault budget, or make random runs
@@ -58,6 +59,7 @@ Examples:
   doyen check --algorithm chang-roberts --members 6 --initiators all --fifo
   doyen check --algorithm chang-roberts --members 4 --initiators all --fifo --crashes 1
   doyen check --algorithm bully --mode hardened --members 3 --leader 3 --crashes 1 --restarts 1
+  doyen check --algorithm bully --members 3 --snapshots 1 --property consistent-cut
   doyen check --algorithm bully --mode cs677-no-t2 --members 3 --crashes 2 --property A3
   doyen check --algorithm quorum --part leases --crashes 1 --transfers 1 --max-time 10m
   doyen check --random --algorithm bully --runs 10000
@@ -195,6 +197,10 @@ struct Faults {
     /// Leaders of a quorum that crash on a machine that lives, where a guardian releases the lease
     #[arg(long, value_name = "COUNT", value_parser = fault_count)]
     releases: Option<u8>,
+
+    /// Members that start a snapshot of the group; links keep the order of messages then, unless --unordered is given
+    #[arg(long, value_name = "COUNT", value_parser = fault_count)]
+    snapshots: Option<u8>,
 }
 
 #[derive(Args, Debug)]
@@ -343,6 +349,7 @@ impl Faults {
             replacements: self.replacements.unwrap_or(usual.replacements),
             clones: self.clones.unwrap_or(usual.clones),
             releases: self.releases.unwrap_or(usual.releases),
+            snapshots: self.snapshots.unwrap_or(usual.snapshots),
         }
     }
 }
@@ -418,6 +425,8 @@ impl Check {
         self.election.apply(&mut scenario)?;
         if self.unordered {
             scenario.fifo = Some(false);
+        } else if self.faults.snapshots.is_some_and(|count| count > 0) {
+            scenario.fifo.get_or_insert(true);
         }
         if let (Some(Mode::Literal(variant)), None) = (scenario.mode, scenario.algorithm) {
             let has_it = |algorithm: &&Algorithm| algorithm.variants().contains(&variant);

@@ -10,7 +10,8 @@ use doyen_sim::scenario::{Convention, Initiators, MemberList, RingOrder, Scenari
 
 #[derive(Args, Debug)]
 pub(crate) struct Election {
-    /// bully, modified-bully, ring-list, ring-active-list, ring-all-ids, chang-roberts, ring-resilient or quorum
+    /// One that elects (bully, quorum, ...) or, for `sim`, one that excludes (ricart-agrawala, ...); `doyen algorithms` lists
+    /// them
     #[arg(long, short, value_name = "NAME", help_heading = "Election")]
     algorithm: Option<Algorithm>,
 
@@ -31,7 +32,7 @@ pub(crate) struct Election {
     #[arg(long, value_name = "IDS", value_delimiter = ',', help_heading = "Election")]
     dead: Vec<u32>,
 
-    /// Member that leads at the beginning, alive
+    /// Member that leads at the beginning, alive; of an exclusion, the coordinator, or where the token begins
     #[arg(long, value_name = "ID", help_heading = "Election")]
     leader: Option<u32>,
 

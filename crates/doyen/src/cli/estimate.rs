@@ -67,14 +67,15 @@ impl Estimate {
 
     pub(crate) fn run(self) -> Result<Answer> {
         let question = self.question();
-        let work = Algorithm::ALL.iter().map(|&algorithm| availability::work(algorithm, &question));
+        let work =
+            Algorithm::ELECTIONS.iter().map(|&algorithm| availability::work(algorithm, &question));
         let progress = Progress::bar(work.sum(), "runs");
         let measure = |algorithm: Algorithm| {
             availability::measure(algorithm, &question, &mut || progress.inc())
                 .map_err(|error| anyhow!("{algorithm}: {error}"))
         };
         let estimates =
-            Algorithm::ALL.into_iter().map(measure).collect::<Result<Vec<Estimated>>>()?;
+            Algorithm::ELECTIONS.into_iter().map(measure).collect::<Result<Vec<Estimated>>>()?;
         drop(progress);
         let mut out = anstream::stdout().lock();
         if self.json {

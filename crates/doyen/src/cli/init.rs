@@ -47,7 +47,7 @@ pub(crate) struct Init {
     witnesses: Vec<String>,
 
     /// Election algorithm
-    #[arg(long, value_name = "NAME", default_value_t = Algorithm::Quorum)]
+    #[arg(long, value_name = "NAME", default_value_t = Algorithm::Quorum, value_parser = Algorithm::for_node)]
     algorithm: Algorithm,
 
     /// How fast: fast, lan or wan

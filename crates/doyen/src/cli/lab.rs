@@ -30,7 +30,7 @@ pub(super) struct Lab {
     #[arg(long, default_value_t = 5, value_name = "COUNT", value_parser = value_parser!(u32).range(1..=50))]
     members: u32,
     /// Election algorithm
-    #[arg(long, default_value_t = Algorithm::Quorum, value_name = "NAME")]
+    #[arg(long, default_value_t = Algorithm::Quorum, value_parser = Algorithm::for_node, value_name = "NAME")]
     algorithm: Algorithm,
     /// How fast: fast, lan or wan. A busy machine fails `fast`
     #[arg(long, default_value = "lan", value_name = "PROFILE")]

@@ -1,6 +1,8 @@
 //! `doyen sim`: one run, shown event by event if it is small, with the files that are asked for.
 
+mod exclusion;
 pub(super) mod fold;
+mod service;
 mod summary;
 
 use std::io::{self, Write};
@@ -9,11 +11,15 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use doyen_core::protocol::Class;
+use doyen_core::registry::Algorithm;
 use doyen_core::time::Span;
+use doyen_report::expectation;
+use doyen_report::formula::{self, Formula};
 use doyen_report::summary::Summary;
-use doyen_report::{expectation, formula};
+use doyen_sim::cut::Cut;
 use doyen_sim::fault::{Chaos, Fault};
 use doyen_sim::message::{Late, MessageName, Twice};
+use doyen_sim::metrics::sections::Exclusion;
 use doyen_sim::metrics::{Ended, Outcome};
 use doyen_sim::network::DelayModel;
 use doyen_sim::render::columns::{self, Columns};
@@ -32,7 +38,7 @@ use super::{Answer, scenarios, system, terminal};
 const SMALL_RUN_MEMBERS: usize = 16;
 const SMALL_RUN_MESSAGES: u64 = 200;
 
-/// Simulate one election, message by message
+/// Simulate one election, or entries into a critical section, message by message
 #[derive(Args, Debug)]
 #[command(after_help = format!("\
 Examples:
@@ -41,6 +47,8 @@ Examples:
   doyen sim --algorithm ring-list --members 0..7 --dead 7 --initiators 2,5
   doyen sim --algorithm chang-roberts --members 12 --ring random --initiators all --svg ring.svg
   doyen sim --algorithm bully --mode hardened --members 5 --leader 5 --crash 5@10ms --detector 5ms
+  doyen sim --algorithm ricart-agrawala --members 5 --requests 1,3@2ms --hold 5ms
+  doyen sim --algorithm bully --members 5 --snapshot 3@2ms
   doyen sim kordafshari/figure-1
   doyen sim my-scenario.toml --mode hardened
 
@@ -58,6 +66,9 @@ pub(crate) struct Sim {
 
     #[command(flatten)]
     election: Election,
+
+    #[command(flatten)]
+    exclusion: exclusion::Flags,
 
     /// How long a message takes: 1ms, uniform:1ms..2ms or exp:1ms [default: 1ms]
     #[arg(long, value_name = "TIME", help_heading = "Network")]
@@ -135,6 +146,10 @@ pub(crate) struct Sim {
     #[arg(long, value_name = "FROM:TO:KIND", help_heading = "Faults")]
     twice: Vec<Twice>,
 
+    /// Take a snapshot of the whole group, started by a member: 3@5ms. Links keep the order of messages then
+    #[arg(long, value_name = "ID@TIME", value_parser = fault("snapshot"), help_heading = "Faults")]
+    snapshot: Vec<Fault>,
+
     /// Print one JSON object and nothing else
     #[arg(long, help_heading = "Output", conflicts_with_all = ["columns", "summary", "mermaid"])]
     json: bool,
@@ -181,13 +196,13 @@ impl Sim {
         // A formula is not about a run that was cut short.
         let formula = formula::of(&case).filter(|_| outcome.ended == Ended::Quiet);
         let differences = expectation::differences(&case, &outcome, formula.as_ref());
-        let summary = Summary::new(&case, outcome, formula);
+        let result = Sums::new(&case, outcome, formula);
         for difference in &differences {
             system::note(format_args!("not as expected: {difference}"));
         }
-        let shown = columns.and_then(|columns| self.show(&case, &summary, columns));
+        let shown = columns.and_then(|columns| self.show(&case, &result, columns));
         // A closed pipe does not hide a negative answer.
-        if !differences.is_empty() {
+        if !differences.is_empty() || result.breaks_a_claim(&case) {
             return Ok(Answer::No);
         }
         shown?;
@@ -221,6 +236,7 @@ impl Sim {
 
     fn apply(&self, scenario: &mut Scenario) -> Result<()> {
         self.election.apply(scenario)?;
+        self.exclusion.apply(scenario);
         set(&mut scenario.seed, &self.seed);
         set(&mut scenario.until, &self.until);
         set(&mut scenario.message_limit, &self.message_limit);
@@ -230,8 +246,8 @@ impl Sim {
         set(&mut scenario.loss, &self.loss);
         set(&mut scenario.duplicate, &self.duplicate);
         set(&mut scenario.chaos, &self.chaos);
-        let Self { crash, restart, pause, clock, cut, partition, heal, .. } = self;
-        let faults = [crash, restart, pause, clock, cut, partition, heal];
+        let Self { crash, restart, pause, clock, cut, partition, heal, snapshot, .. } = self;
+        let faults = [crash, restart, pause, clock, cut, partition, heal, snapshot];
         scenario.fault.extend(faults.into_iter().flatten().cloned());
         scenario.drop.extend_from_slice(&self.drop);
         scenario.late.extend_from_slice(&self.late);
@@ -324,10 +340,14 @@ impl Sim {
     }
 
     /// Prints the result. `columns` are those of a small run, unless they were printed during the run.
-    fn show(&self, case: &Case, summary: &Summary, columns: Option<Vec<u8>>) -> Result<()> {
+    fn show(&self, case: &Case, result: &Sums, columns: Option<Vec<u8>>) -> Result<()> {
         let mut out = io::stdout().lock();
         if self.json {
-            serde_json::to_writer(&mut out, summary)?;
+            match result {
+                Sums::Election(summary) => serde_json::to_writer(&mut out, summary)?,
+                Sums::Exclusion(summary, _) => serde_json::to_writer(&mut out, summary)?,
+                Sums::Service(summary) => serde_json::to_writer(&mut out, summary)?,
+            }
             return Ok(writeln!(out)?);
         }
         if self.is_machine_readable() {
@@ -341,7 +361,14 @@ impl Sim {
         if shows_columns {
             writeln!(out)?;
         }
-        summary::write(&mut out, case, summary)?;
+        match result {
+            Sums::Election(summary) => summary::write(&mut out, case, summary)?,
+            Sums::Exclusion(summary, run) => exclusion::write(&mut out, summary, run)?,
+            Sums::Service(summary) => service::write(&mut out, summary)?,
+        }
+        if let Some(cut) = result.snapshot() {
+            service::write_snapshot(&mut out, cut)?;
+        }
         if !shows_columns && !self.summary {
             writeln!(out, "--columns shows every event.")?;
         }
@@ -353,6 +380,42 @@ impl Sim {
             )?;
         }
         Ok(())
+    }
+}
+
+/// What a run came to, as an object with stable names.
+enum Sums {
+    Election(Box<Summary>),
+    Exclusion(Box<doyen_report::exclusion::Summary>, Exclusion),
+    Service(Box<doyen_report::service::Summary>),
+}
+
+impl Sums {
+    fn new(case: &Case, mut outcome: Outcome, formula: Option<Formula>) -> Self {
+        let entered = doyen_report::exclusion::Summary::new(case, &outcome, formula.as_ref());
+        match (entered, outcome.exclusion.take()) {
+            (Some(summary), Some(run)) => Self::Exclusion(Box::new(summary), run),
+            _ if case.algorithm.elects() => {
+                Self::Election(Box::new(Summary::new(case, outcome, formula)))
+            }
+            _ => Self::Service(Box::new(doyen_report::service::Summary::new(case, outcome))),
+        }
+    }
+
+    fn snapshot(&self) -> Option<&Cut> {
+        match self {
+            Self::Election(summary) => summary.outcome.snapshot.as_ref(),
+            Self::Exclusion(summary, _) => summary.snapshot.as_ref(),
+            Self::Service(summary) => summary.snapshot.as_ref(),
+        }
+    }
+
+    /// Whether the run broke a property that the mode claims.
+    fn breaks_a_claim(&self, case: &Case) -> bool {
+        match self {
+            Self::Election(_) | Self::Service(_) => false,
+            Self::Exclusion(summary, _) => summary.breaks_a_claim(case),
+        }
     }
 }
 
@@ -374,7 +437,7 @@ struct Preview<'a> {
 
 impl Observer for Preview<'_> {
     fn observe(&mut self, event: &TraceEvent) {
-        let is_counted = matches!(event.kind, EventKind::Sent { class: Class::Election, .. });
+        let is_counted = matches!(event.kind, EventKind::Sent { class: Class::Algorithm, .. });
         self.messages += u64::from(is_counted);
         self.events += 1;
         self.columns.observe(event);
@@ -395,6 +458,10 @@ fn is_random(case: &Case) -> bool {
         || case.config.hardened()
         || network.links.iter().any(|link| link.loss.is_some() || link.delay.is_some())
         || !matches!(network.delay, DelayModel::Fixed(_))
+        || case.algorithm == Algorithm::Voting
+        || case.requests.as_ref().is_some_and(|it| {
+            [it.hold, it.think].iter().any(|model| !matches!(model, DelayModel::Fixed(_)))
+        })
         || case.ring == RingOrder::Random
 }
 

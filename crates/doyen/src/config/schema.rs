@@ -4,7 +4,6 @@
 //! [`KEYS`]. A setting is added here and read in `config/resolve.rs`.
 
 use doyen_core::config::quorum::Profile;
-use doyen_core::registry::Algorithm;
 
 use super::value::Kind;
 
@@ -130,7 +129,7 @@ pub(super) const KEYS: [Key; 43] = [
             "`doyen init` makes it, a node never does. Each member needs its own, on a disk that keeps what it has \
              synced; never restore it from a copy.",
         ),
-    key("algorithm", Kind::Choice(algorithms), Is("\"quorum\""))
+    key("algorithm", Kind::Algorithm, Is("\"quorum\""))
         .flag("algorithm", "NAME")
         .help("Election algorithm")
         .details(
@@ -276,10 +275,6 @@ pub(super) fn nearest<'a>(word: &str, words: impl IntoIterator<Item = &'a str>) 
     let bound = (word.chars().count() / 3).max(1);
     let distances = words.into_iter().map(|known| (strsim::osa_distance(word, known), known));
     distances.filter(|&(distance, _)| distance <= bound).min().map(|(_, known)| known)
-}
-
-fn algorithms() -> Vec<&'static str> {
-    Algorithm::ALL.map(Algorithm::name).to_vec()
 }
 
 fn profiles() -> Vec<&'static str> {

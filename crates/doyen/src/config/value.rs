@@ -4,6 +4,7 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
+use doyen_core::registry::Algorithm;
 use doyen_core::time::Span;
 use toml::de::DeValue;
 
@@ -28,6 +29,8 @@ pub(super) enum Kind {
     Name,
     /// One of several words.
     Choice(fn() -> Vec<&'static str>),
+    /// An algorithm that a node can run.
+    Algorithm,
     Duration,
     DurationOrOff,
     /// Of this machine: an IP address and a port.
@@ -93,6 +96,12 @@ impl Kind {
             }
             Self::Name => return check_name(text).map(|()| text.to_owned()),
             Self::Choice(words) => return choose(text, &words()),
+            Self::Algorithm => {
+                return match text.parse::<Algorithm>() {
+                    Ok(known) => known.suits_node().map(|()| text.to_owned()),
+                    Err(_) => choose(text, &Algorithm::ELECTIONS.map(Algorithm::name)),
+                };
+            }
             Self::Duration | Self::DurationOrOff => {
                 return parse_duration(text).map(|span| span.to_string());
             }

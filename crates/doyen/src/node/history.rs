@@ -147,11 +147,9 @@ mod tests {
     /// The changes that member 2 derives if these are its leaders, one after the other.
     fn changes(leaders: &[Option<u32>]) -> Vec<String> {
         let mut history = ViewHistory::new(NodeId(2));
-        let views = (1..).zip(leaders).map(|(term, leader)| View {
-            leader: leader.map(NodeId),
-            term: Term(term),
-            role: Role::Follower,
-        });
+        let views = (1..)
+            .zip(leaders)
+            .map(|(term, leader)| View::new(leader.map(NodeId), Term(term), Role::Follower));
         views.flat_map(|view| history.changes(view)).map(|change| change.to_string()).collect()
     }
 

@@ -179,7 +179,7 @@ impl Publisher {
 
     /// Publishes the view and the deadline of the lease. Every later read returns these.
     pub(super) fn announce(&mut self, view: View, lease_deadline: Option<Moment>) {
-        let View { leader, term, role } = view;
+        let View { leader, term, role, .. } = view;
         match role {
             Role::Candidate => {
                 self.candidate_since.get_or_insert_with(Moment::now);

@@ -330,6 +330,8 @@ impl Replayer {
                 (Event::Command(*command), format!("receives the command {command}"), did)
             }
             What::Retired { did, .. } => (Event::Retired, "its work has stopped".into(), did),
+            What::Request { did, .. } => (Event::Request, "is to enter".into(), did),
+            What::Exit { did, .. } => (Event::Exit, "is to leave".into(), did),
             What::Continued { .. } => return Ok(()),
             What::Ended { .. } => {
                 self.has_ended = true;

@@ -184,6 +184,10 @@ pub enum What {
     Commanded { member: NodeId, command: AdminCommand, did: Vec<String> },
     /// The last permit of a retiring leader ended.
     Retired { member: NodeId, did: Vec<String> },
+    /// A program wants to enter the critical section.
+    Request { member: NodeId, did: Vec<String> },
+    /// What ran in the critical section has stopped.
+    Exit { member: NodeId, did: Vec<String> },
     /// The deadline of the lease changed.
     Leased {
         member: NodeId,
@@ -294,6 +298,8 @@ impl Tracer {
             Event::Command(command) => What::Commanded { member, command: *command, did },
             // Only a copy of the member is ever given `Crashed`, and copies are not traced.
             Event::Retired | Event::Crashed => What::Retired { member, did },
+            Event::Request => What::Request { member, did },
+            Event::Exit => What::Exit { member, did },
             // A node's failure detector is a layer beneath the algorithm and gives no events.
             Event::Campaign | Event::PeerDown(_) | Event::PeerUp(_) => {
                 What::Campaign { member, did }
@@ -308,7 +314,9 @@ impl Tracer {
             | What::Fired { did, .. }
             | What::Campaign { did, .. }
             | What::Commanded { did, .. }
-            | What::Retired { did, .. } => *did = wanted,
+            | What::Retired { did, .. }
+            | What::Request { did, .. }
+            | What::Exit { did, .. } => *did = wanted,
             What::Leased { .. } | What::Continued { .. } | What::Ended { .. } => {}
         }
         self.record(at, what);

@@ -96,6 +96,8 @@ impl<P: Protocol<Config = Config>> Protocol for Seen<P> {
             | Event::Campaign
             | Event::Command(_)
             | Event::Retired
+            | Event::Request
+            | Event::Exit
             | Event::Crashed => {}
         }
         let mut wanted = Effects::new();

@@ -154,24 +154,24 @@ impl From<&PeerSet> for Unreachable {
 
 impl AlgorithmMessage for Message {
     kinds! {
-        Self { body: Body::PreVote { .. }, .. } => Kind::election("PRE-VOTE", Family::Ask, "asks whether the receiver would vote for the sender"),
-        Self { body: Body::PreAnswer { .. }, .. } => Kind::election("PRE-ANSWER", Family::Answer, "answers a pre-vote: yes, no, or that a higher-ranked member campaigns"),
-        Self { body: Body::Request { .. }, .. } => Kind::election("REQUEST", Family::Ask, "asks for the vote of a new term"),
-        Self { body: Body::Vote, .. } => Kind::election("VOTE", Family::Answer, "gives the one vote of the term"),
+        Self { body: Body::PreVote { .. }, .. } => Kind::own("PRE-VOTE", Family::Ask, "asks whether the receiver would vote for the sender"),
+        Self { body: Body::PreAnswer { .. }, .. } => Kind::own("PRE-ANSWER", Family::Answer, "answers a pre-vote: yes, no, or that a higher-ranked member campaigns"),
+        Self { body: Body::Request { .. }, .. } => Kind::own("REQUEST", Family::Ask, "asks for the vote of a new term"),
+        Self { body: Body::Vote, .. } => Kind::own("VOTE", Family::Answer, "gives the one vote of the term"),
         Self { body: Body::Heartbeat(Heartbeat { round: Round::FIRST, .. }), .. } => {
-            Kind::election("COORDINATOR", Family::Announce, "announces the elected leader: its first heartbeat")
+            Kind::own("COORDINATOR", Family::Announce, "announces the elected leader: its first heartbeat")
         },
-        Self { body: Body::Ack { round: Round::FIRST, .. }, .. } => Kind::election("ACCEPT", Family::Answer, "acknowledges the first heartbeat and gives a vote lease"),
+        Self { body: Body::Ack { round: Round::FIRST, .. }, .. } => Kind::own("ACCEPT", Family::Answer, "acknowledges the first heartbeat and gives a vote lease"),
         Self { body: Body::Heartbeat { .. }, .. } => Kind::detector("HEARTBEAT", "says that the leader is up, and asks for a vote lease"),
         Self { body: Body::Ack { .. }, .. } => Kind::detector("ACK", "acknowledges a heartbeat and gives a vote lease"),
-        Self { body: Body::Nack, .. } => Kind::election("NACK", Family::Refuse, "refuses what is of an earlier term, and names the later one"),
-        Self { body: Body::Preempt { .. }, .. } => Kind::election("PREEMPT", Family::HandOver, "asks the leader for a transfer to the sender, which ranks higher"),
-        Self { body: Body::TimeoutNow { .. }, .. } => Kind::election("TIMEOUT-NOW", Family::HandOver, "tells the successor to campaign at once"),
-        Self { body: Body::Release { .. }, .. } => Kind::election("RELEASE", Family::HandOver, "releases a follower from its vote lease"),
+        Self { body: Body::Nack, .. } => Kind::own("NACK", Family::Refuse, "refuses what is of an earlier term, and names the later one"),
+        Self { body: Body::Preempt { .. }, .. } => Kind::own("PREEMPT", Family::HandOver, "asks the leader for a transfer to the sender, which ranks higher"),
+        Self { body: Body::TimeoutNow { .. }, .. } => Kind::own("TIMEOUT-NOW", Family::HandOver, "tells the successor to campaign at once"),
+        Self { body: Body::Release { .. }, .. } => Kind::own("RELEASE", Family::HandOver, "releases a follower from its vote lease"),
         Self { body: Body::Hello { .. }, .. } => Kind::detector("HELLO", "says that the sender has started, and asks what is known of it"),
         Self { body: Body::Welcome { .. }, .. } => Kind::detector("WELCOME", "answers a HELLO with the latest term in which the member was seen"),
         Self { body: Body::Probe { .. }, .. } => Kind::detector("PROBE", "says that the sender is up, and which members it does not reach"),
-        Self { body: Body::Prefer { .. }, .. } => Kind::election("PREFER", Family::HandOver, "tells a new leader which member the operator prefers"),
+        Self { body: Body::Prefer { .. }, .. } => Kind::own("PREFER", Family::HandOver, "tells a new leader which member the operator prefers"),
     }
 
     fn commitments(&self) -> Commitments {

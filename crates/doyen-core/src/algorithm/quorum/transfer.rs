@@ -66,6 +66,8 @@ impl Quorum {
             }
             AdminCommand::Pause { lasting } => self.pause(lasting, cx),
             AdminCommand::Resume => self.pause(Span::ZERO, cx),
+            // For the layer that takes snapshots.
+            AdminCommand::Snapshot => Ok(()),
         };
         if let Err(refusal) = done {
             cx.inform(Notice::Refused(refusal));

@@ -196,6 +196,7 @@ fn sign(event: &EventKind, transition: Transition) -> (char, Colour) {
         EventKind::Missed { .. } => ('×', Colour::Bad),
         EventKind::Fired { .. } => ('T', Colour::None),
         EventKind::Campaign { .. } => ('!', Colour::Call),
+        EventKind::Request { .. } => ('!', Colour::Call),
         EventKind::Suspected { .. } => ('?', Colour::Bad),
         EventKind::Trusted { .. } => ('+', Colour::Good),
         EventKind::View { .. } => match transition {
@@ -268,7 +269,7 @@ mod tests {
             to: NodeId(to),
             kind: text.to_owned(),
             text: text.to_owned(),
-            class: Class::Election,
+            class: Class::Algorithm,
             arrives: Some(Time(7)),
             again: None,
             changed: None,

@@ -105,7 +105,7 @@ impl Protocol for Voter {
 
     fn view(&self) -> View {
         let leader = (self.role == Role::Leader).then(|| self.ballot.id());
-        View { leader, term: self.ballot.term(), role: self.role }
+        View::new(leader, self.ballot.term(), self.role)
     }
 
     fn kinds(_: &Config) -> Cow<'static, [Kind]> {
@@ -283,10 +283,10 @@ impl Voter {
 
 impl AlgorithmMessage for Message {
     kinds! {
-        Self::Request { .. } => Kind::election("REQUEST", Family::Ask, "asks for the vote of a new term"),
-        Self::Vote { .. } => Kind::election("VOTE", Family::Answer, "gives the one vote of the term"),
-        Self::Hello => Kind::election("HELLO", Family::Upkeep, "says that the sender has started"),
-        Self::Welcome { .. } => Kind::election("WELCOME", Family::Upkeep, "answers a HELLO"),
+        Self::Request { .. } => Kind::own("REQUEST", Family::Ask, "asks for the vote of a new term"),
+        Self::Vote { .. } => Kind::own("VOTE", Family::Answer, "gives the one vote of the term"),
+        Self::Hello => Kind::own("HELLO", Family::Upkeep, "says that the sender has started"),
+        Self::Welcome { .. } => Kind::own("WELCOME", Family::Upkeep, "answers a HELLO"),
     }
 
     fn commitments(&self) -> Commitments {
