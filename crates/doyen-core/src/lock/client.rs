@@ -103,6 +103,11 @@ impl Client {
         &self.armed
     }
 
+    /// The highest term in which it was answered.
+    pub fn term(&self) -> Term {
+        self.term
+    }
+
     /// The claim that it makes.
     pub fn claim(&self) -> Option<ClaimId> {
         match self.state {
@@ -188,9 +193,12 @@ impl Client {
     fn on_answer(&mut self, config: &Config, answer: &Answer, out: &mut Vec<Effect>) {
         let &Answer { claim, round, term, ref verdict } = answer;
         let is_current = self.claim() == Some(claim);
-        if term < self.term && config.heeds(Rule::EarlierTermsRefused) {
+        let is_earlier = term < self.term;
+        if is_earlier && config.heeds(Rule::EarlierTermsRefused) {
             return;
         }
+        // Without that rule it would rely on its last call, which the new leader has answered.
+        let round = if is_earlier { self.round } else { round };
         self.term = self.term.max(term);
         match verdict {
             // It was given up, and the release may have been lost.
@@ -223,9 +231,6 @@ impl Client {
             self.round.0 += 1;
             round = self.round;
             self.arm(config, round, out);
-        } else if !config.heeds(Rule::EarlierTermsRefused) {
-            // Whatever call it answers.
-            round = self.armed.last().copied().unwrap_or(round);
         }
         let is_later = match self.state {
             State::Waiting { .. } => true,

@@ -61,6 +61,9 @@ pub(super) enum Kind {
     TooManyConnections,
     AdminOff,
     Stale,
+    BadLock,
+    LockLost,
+    TooManyLocks,
     Failed,
 }
 
@@ -97,6 +100,9 @@ impl Kind {
             Self::TooManyConnections => ("too-many-connections", 503, "Too many connections"),
             Self::AdminOff => ("admin-off", 403, "No admin commands over HTTP"),
             Self::Stale => ("stale", 503, "Status out of date"),
+            Self::BadLock => ("bad-lock", 422, "Not a usable claim to a lock"),
+            Self::LockLost => ("lock-lost", 410, "The lock is lost"),
+            Self::TooManyLocks => ("too-many-locks", 429, "Too many claims to locks"),
             Self::Failed => ("failed", 500, "Internal error"),
         }
     }
