@@ -105,11 +105,11 @@ baseline: ## The earlier program that `make bench` measures, built from the hist
 
 # The same tests as in `make test`, where each kind has one round and the program is not optimised. Prints a table.
 ROUNDS ?= 50
-chaos: tools ## Everything that is killed, stopped or paused beneath `doyen run` and hooks, and every attack on a node, many rounds of each
+chaos: tools ## Everything that is killed, stopped or paused beneath `doyen run`, hooks and locks, and every attack on a node, many rounds of each
 	@echo "| what happens | rounds | two copies | until the next copy, median ms | p95 | worst | stalls of the machine |"
 	@echo "|---|---|---|---|---|---|---|"
 	@CHAOS_ROUNDS=$(ROUNDS) $(CARGO) test --release --quiet --locked --no-fail-fast -p doyen --test it -- run:: hook_examples:: \
-	    fenced:: balancers:: systemd:: hostile:: connections:: disk:: starts:: --nocapture --test-threads=1 > target/chaos.log 2>&1; ended=$$?; \
+	    fenced:: lock:: balancers:: systemd:: hostile:: connections:: disk:: starts:: --nocapture --test-threads=1 > target/chaos.log 2>&1; ended=$$?; \
 	    grep -o '| .* |$$' target/chaos.log; test $$ended = 0 || { cat target/chaos.log; exit 1; }
 
 soak: tools ## Ten minutes of random clicking in the lab

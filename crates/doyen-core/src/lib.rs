@@ -91,6 +91,7 @@ pub mod host;
 pub mod layers;
 pub mod ledger;
 pub mod link;
+pub mod lock;
 pub mod members;
 pub mod node;
 pub mod protocol;

@@ -7,6 +7,8 @@
 //!   GET  /v1/history                           the latest changes of leadership, with reasons
 //!   GET  /v1/watch                             changes as they happen (server-sent events)
 //!   POST /v1/permit                            the right to act as the leader for a time, which a transfer waits for
+//!   GET  /v1/locks                             which locks are held, on the leader
+//!   POST /v1/locks/NAME …/keep …/release       a lock in the whole cluster, with a fencing token
 //!   POST /v1/resign /v1/transfer /v1/drain …   admin commands
 //!   GET  /metrics /openapi.json                for programs
 //! ```
@@ -26,6 +28,7 @@ mod commands;
 mod connections;
 mod forward;
 mod health;
+mod locks;
 mod metrics;
 mod observer;
 mod permit;
@@ -61,6 +64,7 @@ use audit::Audit;
 use auth::Auth;
 use connections::Connections;
 use forward::Forwarder;
+use locks::Locks;
 use metrics::Metrics;
 use observer::Observer;
 use problem::Kind;
@@ -91,6 +95,10 @@ pub struct Limits {
     pub watchers: u32,
     /// How many of them one client may have.
     pub watchers_per_client: u32,
+    /// How many calls may wait for a lock; the others are answered at once.
+    pub lock_waiters: u32,
+    /// How many of them one client may have.
+    pub lock_waiters_per_client: u32,
     /// The time for all headers of a request, from the start of the connection or the end of the last response.
     pub header_timeout: Duration,
     /// The time for the body of a command.
@@ -113,6 +121,8 @@ impl Default for Limits {
             health_connections: 16,
             watchers: 64,
             watchers_per_client: 16,
+            lock_waiters: 128,
+            lock_waiters_per_client: 32,
             header_timeout: Duration::from_secs(15),
             body_timeout: Duration::from_secs(10),
             write_timeout: Duration::from_secs(20),
@@ -253,6 +263,7 @@ struct Shared {
     requests: Arc<Requests>,
     limits: Limits,
     watchers: Watchers,
+    locks: Locks,
     /// True when the server stops.
     stopping: channel::Receiver<bool>,
 }
@@ -295,6 +306,8 @@ async fn run(
     let (connections, watchers) = (Connections::new(limits), Watchers::new(limits));
     let (audit, requests) = (Arc::new(Audit::new()), Arc::new(Requests::default()));
     let forwarder = Forwarder::new(handle.clone());
+    let locks = Locks::new(&handle, Watchers::of_locks(limits));
+    let granting = tokio::spawn(locks.clone().run());
     let app = App(Arc::new(Shared {
         metrics: Metrics::new(metrics::Source {
             handle: handle.clone(),
@@ -311,6 +324,7 @@ async fn run(
         observer,
         limits,
         watchers,
+        locks,
         stopping: stopping.clone(),
     }));
     let router = router(app);
@@ -339,6 +353,7 @@ async fn run(
     if let Some(answering) = answering {
         answering.abort();
     }
+    granting.abort();
 }
 
 fn routes() -> OpenApiRouter<App> {
@@ -359,6 +374,7 @@ fn open_routes() -> OpenApiRouter<App> {
         .merge(report::routes())
         .merge(watch::routes())
         .merge(permit::routes())
+        .merge(locks::routes())
         .merge(metrics::routes())
 }
 

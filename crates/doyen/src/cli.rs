@@ -22,6 +22,7 @@ mod init;
 mod keygen;
 mod lab;
 mod lease_holder;
+mod lock;
 mod manual;
 mod node;
 mod output;
@@ -107,6 +108,7 @@ enum Command {
     Keygen(keygen::Keygen),
     Node(Box<node::Node>),
     Run(Box<run::Run>),
+    Lock(Box<lock::Lock>),
     Rejoin(Box<rejoin::Rejoin>),
     Fence(fence::Fence),
     Sim(Box<sim::Sim>),
@@ -162,6 +164,7 @@ fn run() -> Result<Answer> {
         Command::Keygen(keygen) => keygen.run(),
         Command::Node(node) => node.run(),
         Command::Run(run) => run.run(),
+        Command::Lock(lock) => lock.run(),
         Command::Rejoin(rejoin) => rejoin.run(),
         Command::Fence(fence) => fence.run(),
         Command::Sim(sim) => sim.run(),

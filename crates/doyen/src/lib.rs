@@ -11,6 +11,7 @@
 //! | [`key`] | the cluster's keys: files, rotation |
 //! | [`node`] | the loop, its timers, disk and network |
 //! | [`leadership`] | whether this node leads, checked at the moment of acting; permits; fencing tokens |
+//! | `lock` | named locks that the leader grants, with fencing tokens |
 //! | [`fence`] | the resource's half: refuses a fencing token that is older than the newest one |
 //! | [`guardian`] | runs a command under the lease, and ends it before the lease is over |
 //! | [`clock`] | time that counts while the machine is suspended |
@@ -23,7 +24,8 @@
 //! | feature | what it adds |
 //! |---|---|
 //! | `http` | `api` |
-//! | `cli` (default) | the program `doyen`, with simulator and checker; includes `http` |
+//! | `lock` | the client of `lock` |
+//! | `cli` (default) | the program `doyen`, with simulator and checker; includes `http` and `lock` |
 //!
 //! A program that embeds a node needs none of them: `default-features = false`.
 
@@ -39,6 +41,8 @@ mod hex;
 pub mod init;
 pub mod key;
 pub mod leadership;
+#[cfg(any(feature = "http", feature = "lock"))]
+pub mod lock;
 pub mod node;
 #[cfg(feature = "http")]
 pub mod page;

@@ -236,6 +236,8 @@ pub struct Handle {
     commands: CommandSender,
     key_file: Option<KeyFile>,
     relayed: Inbox,
+    /// By how many thousandths any clock may be wrong.
+    clock_drift: u32,
 }
 
 /// Work that runs under a lease. A transfer of leadership waits until it is dropped.
@@ -267,15 +269,25 @@ impl Drop for Work {
 }
 
 impl Handle {
-    fn new(subscription: Subscription, commands: CommandSender, key_file: Option<KeyFile>) -> Self {
+    fn new(
+        subscription: Subscription,
+        commands: CommandSender,
+        key_file: Option<KeyFile>,
+        clock_drift: u32,
+    ) -> Self {
         let Subscription { leadership, permits, status, history, counters, relayed } = subscription;
         let leadership = Leadership::new(leadership, permits);
-        Self { leadership, status, history, counters, commands, key_file, relayed }
+        Self { leadership, status, history, counters, commands, key_file, relayed, clock_drift }
     }
 
     /// Whether this node leads, checked at the moment of acting.
     pub fn leadership(&self) -> &Leadership {
         &self.leadership
+    }
+
+    /// By how many thousandths any clock of the cluster may be wrong: the setting `timing.drift`.
+    pub fn clock_drift(&self) -> u32 {
+        self.clock_drift
     }
 
     /// Begins work under this node's lease, if it holds a valid one: a transfer of leadership waits until the work is

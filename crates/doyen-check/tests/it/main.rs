@@ -10,6 +10,7 @@ mod check_reduction;
 mod check_sessions;
 mod lasting;
 mod leases_covered;
+mod lock;
 mod mutants;
 mod quorum;
 mod quorum_mutants;

@@ -31,11 +31,8 @@ impl<T: DeserializeOwned> FromRequest<App> for Call<T> {
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
         let (parts, body) = request.into_parts();
         app.auth.check(&parts)?;
-        let connection = parts.extensions.get::<ConnInfo>().cloned().ok_or_else(|| {
-            Kind::Failed.with_detail("the request has no connection; this is a bug in doyen")
-        })?;
         let text = parts.extensions.get::<CommandText>().cloned().unwrap_or_default();
-        let OpenCall { app, body } =
+        let OpenCall { app, connection, body } =
             OpenCall::from_request(Request::from_parts(parts, body), app).await?;
         Ok(Self { app, connection, text, body })
     }
@@ -45,6 +42,7 @@ impl<T: DeserializeOwned> FromRequest<App> for Call<T> {
 #[derive(Debug)]
 pub(super) struct OpenCall<T> {
     pub(super) app: App,
+    pub(super) connection: ConnInfo,
     pub(super) body: T,
 }
 
@@ -53,10 +51,13 @@ impl<T: DeserializeOwned> FromRequest<App> for OpenCall<T> {
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
         let (parts, body) = request.into_parts();
+        let connection = parts.extensions.get::<ConnInfo>().cloned().ok_or_else(|| {
+            Kind::Failed.with_detail("the request has no connection; this is a bug in doyen")
+        })?;
         check_term(&parts.headers, app.handle.status().term)?;
         let headers = parts.headers.clone();
         let bytes = read_body(Request::from_parts(parts, body), &app.limits).await?;
-        Ok(Self { app: app.clone(), body: parse(&headers, &bytes)? })
+        Ok(Self { app: app.clone(), connection, body: parse(&headers, &bytes)? })
     }
 }
 

@@ -99,7 +99,7 @@ async fn token(call: Call<Nothing>) -> Result<Json<TokenGiven>, Problem> {
             content_type = "application/problem+json"),
     ))]
 async fn permit(call: OpenCall<PermitRequest>) -> Result<Json<PermitGiven>, Problem> {
-    let lasting = parse_time(&call.body.lasting)?;
+    let lasting = parse_time("for", &call.body.lasting)?;
     let status = call.app.handle.status();
     let Some(permit) = call.app.handle.leadership().guard(lasting) else {
         return Err(not_leader(&status));
@@ -114,7 +114,7 @@ async fn permit(call: OpenCall<PermitRequest>) -> Result<Json<PermitGiven>, Prob
     }))
 }
 
-fn not_leader(status: &Status) -> Problem {
+pub(super) fn not_leader(status: &Status) -> Problem {
     let (name, leader) = (&status.name, Name::of_leader(status));
     let detail = match &leader {
         Some(leader) if leader.id != status.id => {
@@ -126,13 +126,16 @@ fn not_leader(status: &Status) -> Problem {
     Kind::NotLeader.with_detail(detail).with_leader(leader)
 }
 
-fn parse_time(text: &str) -> Result<Duration, Problem> {
+/// The time in the field `field` of a request.
+pub(super) fn parse_time(field: &str, text: &str) -> Result<Duration, Problem> {
     match humantime::parse_duration(text) {
-        Ok(Duration::ZERO) => Err(Kind::BadTime.with_detail("for: must be longer than 0s")),
+        Ok(Duration::ZERO) => {
+            Err(Kind::BadTime.with_detail(format!("{field}: must be longer than 0s")))
+        }
         Ok(lasting) => Ok(lasting),
         Err(error) => {
             let detail =
-                format!("for: `{text}` is not a duration ({error}); write for example 200ms");
+                format!("{field}: `{text}` is not a duration ({error}); write for example 200ms");
             Err(Kind::BadTime.with_detail(detail))
         }
     }

@@ -65,6 +65,9 @@ pub(super) enum Kind {
     ForwardingOff,
     OlderVersion,
     Unreachable,
+    BadLock,
+    LockLost,
+    TooManyLocks,
     Failed,
 }
 
@@ -105,6 +108,9 @@ impl Kind {
             Self::ForwardingOff => ("forwarding-off", 403, "No forwarded commands"),
             Self::OlderVersion => ("older-version", 409, "The member runs an older version"),
             Self::Unreachable => ("unreachable", 504, "The member does not answer"),
+            Self::BadLock => ("bad-lock", 422, "Not a usable claim to a lock"),
+            Self::LockLost => ("lock-lost", 410, "The lock is lost"),
+            Self::TooManyLocks => ("too-many-locks", 429, "Too many claims to locks"),
             Self::Failed => ("failed", 500, "Internal error"),
         }
     }

@@ -9,7 +9,8 @@ use super::Limits;
 /// The watchers of each client. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(super) struct Watchers {
-    limits: Limits,
+    most: u32,
+    most_of_client: u32,
     clients: Arc<Mutex<BTreeMap<IpAddr, u32>>>,
 }
 
@@ -22,7 +23,14 @@ pub(super) struct Watcher {
 
 impl Watchers {
     pub(super) fn new(limits: Limits) -> Self {
-        Self { limits, clients: Arc::default() }
+        let (most, most_of_client) = (limits.watchers, limits.watchers_per_client);
+        Self { most, most_of_client, clients: Arc::default() }
+    }
+
+    /// Those who wait for a lock.
+    pub(super) fn of_locks(limits: Limits) -> Self {
+        let (most, most_of_client) = (limits.lock_waiters, limits.lock_waiters_per_client);
+        Self { most, most_of_client, clients: Arc::default() }
     }
 
     fn clients(&self) -> MutexGuard<'_, BTreeMap<IpAddr, u32>> {
@@ -34,7 +42,7 @@ impl Watchers {
         let mut clients = self.clients();
         let (all, own): (u32, u32) =
             (clients.values().sum(), clients.get(&client).copied().unwrap_or_default());
-        if all >= self.limits.watchers || own >= self.limits.watchers_per_client {
+        if all >= self.most || own >= self.most_of_client {
             return None;
         }
         clients.insert(client, own + 1);

@@ -71,6 +71,33 @@ pub(crate) struct NodeFlags {
     config: Option<PathBuf>,
 }
 
+/// The nodes of a cluster, for what only its leader answers.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct NodesFlags {
+    /// The nodes that may lead, for example n1:7400,n2:7400 [default: `DOYEN_NODE`, or the configured node]
+    #[arg(long, value_name = "URL", value_delimiter = ',', help_heading = "Node")]
+    node: Vec<String>,
+
+    /// The node's configuration file [default: ./doyen.toml]
+    #[arg(long, short, value_name = "FILE", help_heading = "Node")]
+    config: Option<PathBuf>,
+}
+
+impl NodesFlags {
+    pub(crate) fn urls(&self) -> Result<Vec<String>> {
+        if !self.node.is_empty() {
+            return self.node.iter().map(|node| base("--node", node)).collect();
+        }
+        let one = NodeFlags { node: None, config: self.config.clone() };
+        match one.unless_configured("DOYEN_NODE") {
+            Some(nodes) => {
+                nodes.to_string_lossy().split(',').map(|node| base("DOYEN_NODE", node)).collect()
+            }
+            None => Ok(vec![one.url()?]),
+        }
+    }
+}
+
 #[derive(Args, Clone, Debug)]
 pub(crate) struct SecretFlags {
     /// File with the admin secret, for a node that accepts admin commands over HTTP [default:

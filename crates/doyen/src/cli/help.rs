@@ -5,7 +5,10 @@ use std::fmt::Write;
 use clap::{Arg, Command};
 
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Run a cluster", &["lab", "cluster", "init", "keygen", "node", "run", "rejoin", "fence"]),
+    (
+        "Run a cluster",
+        &["lab", "cluster", "init", "keygen", "node", "run", "lock", "rejoin", "fence"],
+    ),
     ("Observe a running cluster", &["status", "wait", "watch", "history", "explain"]),
     (
         "Control a running cluster",

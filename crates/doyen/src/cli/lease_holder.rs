@@ -1,4 +1,4 @@
-//! The node under whose lease a command runs: in this process, or another process of this machine.
+//! What a command runs under: the lease of a node, in this process or another one of this machine, or a lock.
 //!
 //! Another node is known by its lease file alone. While the command runs, `doyen run` and its guardian hold a shared lock on
 //! that file: the node's transfers wait for it, and so does the node's own guardian if the node dies, at most until the
@@ -13,6 +13,7 @@ use doyen::api::{Accepted, TokenGiven};
 use doyen::clock::Moment;
 use doyen::guardian::lease_file::{Lease, LeaseReader};
 use doyen::leadership::{FencingToken, LeadershipState};
+use doyen::lock::{Claim, ClaimState};
 use doyen::node::{Handle, Work};
 use doyen_core::change::{ElectionReason, LeaderChange};
 use doyen_core::members::NodeId;
@@ -33,6 +34,8 @@ pub(super) enum Node {
     Own { handle: Handle, announced: watch::Receiver<LeadershipState>, reloader: Reloader },
     /// In another process of this machine.
     Other(Attachment),
+    /// No node: a lock of a cluster, which ends with the command.
+    Lock { claim: Claim, state: watch::Receiver<ClaimState> },
 }
 
 /// Where a node stands.
@@ -46,8 +49,14 @@ pub(super) struct Position {
 
 /// What makes a transfer wait.
 pub(super) enum Held {
-    Work { _work: Work },
-    Lock { lock: File },
+    Work {
+        _work: Work,
+    },
+    Lock {
+        lock: File,
+    },
+    /// The lock of the cluster itself.
+    Claim,
 }
 
 impl Held {
@@ -67,6 +76,22 @@ impl Node {
         Self::Own { handle, announced, reloader }
     }
 
+    /// A lock that is held.
+    pub(super) fn of_lock(claim: Claim) -> Self {
+        let state = claim.watch();
+        Self::Lock { claim, state }
+    }
+
+    /// Whether this process ends with the command, and not with a node.
+    pub(super) fn ends_with_command(&self) -> bool {
+        matches!(self, Self::Other(_) | Self::Lock { .. })
+    }
+
+    /// Whether nothing can run under it any more: a lock that was lost.
+    pub(super) fn is_lost(&self) -> bool {
+        matches!(self, Self::Lock { claim, .. } if matches!(claim.state(), ClaimState::Over(_)))
+    }
+
     pub(super) fn position(&mut self) -> Position {
         match self {
             Self::Own { announced, .. } => {
@@ -75,6 +100,16 @@ impl Node {
                 Position { leads: state.is_leader(), retires, term: state.term.0 }
             }
             Self::Other(node) => node.position(),
+            Self::Lock { state, .. } => match *state.borrow_and_update() {
+                ClaimState::Held(held) => Position {
+                    leads: Moment::now() < held.deadline,
+                    retires: false,
+                    term: held.fence.term.0,
+                },
+                ClaimState::Waiting { .. } | ClaimState::Over(_) => {
+                    Position { leads: false, retires: true, term: 0 }
+                }
+            },
         }
     }
 
@@ -88,6 +123,11 @@ impl Node {
                 }
             }
             Self::Other(_) => sleep(LOOK).await,
+            Self::Lock { state, .. } => {
+                if state.changed().await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            }
         }
     }
 
@@ -103,12 +143,21 @@ impl Node {
                 Ok(Some((Held::Work { _work: work }, term, token)))
             }
             Self::Other(node) => node.begin(),
+            Self::Lock { claim, .. } => Ok(match claim.state() {
+                ClaimState::Held(held) => Some((Held::Claim, held.fence.term.0, held.token.0)),
+                ClaimState::Waiting { .. } | ClaimState::Over(_) => None,
+            }),
         }
     }
 
-    /// Whether the last leader gave this one its leadership, and nothing of it is left. Of another node that is unknown.
+    /// Whether nothing is left of what ran elsewhere: the last leader gave this one its leadership, or the leader has waited
+    /// for the end of the last lock. Of another node that is unknown.
     pub(super) fn was_transferred(&self, term: u64) -> bool {
-        let Self::Own { handle, .. } = self else { return false };
+        let handle = match self {
+            Self::Own { handle, .. } => handle,
+            Self::Other(_) => return false,
+            Self::Lock { .. } => return true,
+        };
         handle.history().iter().rev().any(|entry| {
             matches!(entry.change, LeaderChange::BecameLeader { term: of, reason: ElectionReason::Transferred { .. } }
                 if of.0 == term)
@@ -140,6 +189,8 @@ impl Node {
                     warn!("leadership was not given up: {error:#}");
                 }
             }
+            // It ends with the command.
+            Self::Lock { .. } => {}
         }
     }
 
@@ -153,7 +204,7 @@ impl Node {
     /// The lock that its guardian holds too.
     pub(super) fn lock(&self) -> Option<&File> {
         match self {
-            Self::Own { .. } => None,
+            Self::Own { .. } | Self::Lock { .. } => None,
             Self::Other(node) => Some(&node.lock),
         }
     }

@@ -83,9 +83,27 @@ pub(super) struct ConfigFlags {
     #[command(flatten)]
     overrides: Overrides,
 
+    #[command(flatten)]
+    pub(super) log: LogFlags,
+}
+
+/// How a process logs.
+#[derive(Args, Debug)]
+pub(super) struct LogFlags {
     /// Format of the log
-    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
-    pub(super) log_format: LogFormat,
+    #[arg(long = "log-format", value_enum, default_value_t, value_name = "FORMAT")]
+    format: LogFormat,
+}
+
+impl LogFlags {
+    pub(super) fn start(&self) -> Result<Log> {
+        Log::start(self.format)
+    }
+
+    /// The same, for a guardian.
+    pub(super) fn format(&self) -> doyen::guardian::LogFormat {
+        self.format.into()
+    }
 }
 
 impl ConfigFlags {
@@ -97,7 +115,7 @@ impl ConfigFlags {
     pub(super) fn prepare(&self) -> Result<Log> {
         system::protect_memory()?;
         system::check_free_files(NODE_FILES)?;
-        Log::start(self.log_format)
+        self.log.start()
     }
 }
 

@@ -60,9 +60,8 @@ pub(crate) struct Run {
     #[arg(long)]
     attach: bool,
 
-    /// Run the command without containment: processes that leave its process group survive
-    #[arg(long)]
-    uncontained: bool,
+    #[command(flatten)]
+    contain: ContainFlags,
 
     /// The command and its arguments
     #[arg(required = true, last = true, value_name = "COMMAND")]
@@ -118,7 +117,7 @@ impl Run {
         let margin = self.margin.unwrap_or(settings.margin);
         let hooks = Supervision::new(settings, &self.member, margin)?;
         Ok(Supervision {
-            containment: self.containment()?,
+            containment: self.contain.containment()?,
             grace: self.grace.unwrap_or(settings.grace),
             command: self.command.clone(),
             once: self.once,
@@ -128,8 +127,18 @@ impl Run {
             ..hooks
         })
     }
+}
 
-    fn containment(&self) -> Result<Containment> {
+/// How a command is contained.
+#[derive(Args, Debug)]
+pub(super) struct ContainFlags {
+    /// Run the command without containment: processes that leave its process group survive
+    #[arg(long)]
+    uncontained: bool,
+}
+
+impl ContainFlags {
+    pub(super) fn containment(&self) -> Result<Containment> {
         if self.uncontained {
             return Ok(Containment::default());
         }
@@ -162,7 +171,7 @@ pub(super) fn cannot_execute(program: &OsStr) -> Option<u8> {
     }
 }
 
-fn say_what_is_contained(containment: &Containment) {
+pub(super) fn say_what_is_contained(containment: &Containment) {
     match (containment.namespace, &containment.cgroups) {
         (true, _) => {
             info!("commands run in a PID namespace: the kernel kills all their processes together");

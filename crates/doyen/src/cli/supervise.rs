@@ -14,7 +14,7 @@ use doyen::config::{Configuration, Settings};
 use doyen::guardian::contain::Containment;
 use doyen::guardian::control::{Killed, Report, Request};
 use doyen::guardian::lease_file::LeaseFile;
-use doyen::guardian::{CANNOT_EXECUTE, Guardian, Handover, Hook, Hooks, NOT_FOUND, Plan};
+use doyen::guardian::{CANNOT_EXECUTE, FAILED, Guardian, Handover, Hook, Hooks, NOT_FOUND, Plan};
 use rustix::fs::{Access, access};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
@@ -71,7 +71,7 @@ impl Supervision {
             margin,
             handover: Handover::create().context("cannot share memory with the guardian")?,
             hooks: settings.hooks.clone(),
-            log_format: flags.config.log_format.into(),
+            log_format: flags.config.log.format(),
             lease_file: flags
                 .lease_file
                 .clone()
@@ -111,6 +111,11 @@ pub(super) fn serve_beside(node: Attachment, options: &Supervision) -> Result<Re
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let supervisor = Supervisor::new(Node::Other(node), options)?;
     Ok(runtime.block_on(supervisor.supervise(std::future::pending())))
+}
+
+/// Runs the command under a lock, once. Returns its exit code.
+pub(super) async fn serve_under(lock: Node, options: &Supervision) -> Result<i32> {
+    Supervisor::new(lock, options)?.supervise(std::future::pending()).await
 }
 
 /// Whether the programs of all hooks can be executed.
@@ -158,19 +163,21 @@ pub(super) fn create_lease_file(path: &Path) -> Result<LeaseFile> {
 
 /// A file on a file system in memory that programs of this machine can find.
 fn default_lease_file(settings: &Settings) -> Result<PathBuf> {
+    Ok(folder_in_memory()?.join(format!("{}-{}.lease", settings.cluster, settings.own().name)))
+}
+
+/// A folder on a file system in memory, for lease files.
+pub(super) fn folder_in_memory() -> Result<PathBuf> {
     let runtime =
         std::env::var_os("XDG_RUNTIME_DIR").map(|folder| Path::new(&folder).join("doyen"));
     let shared =
         Path::new("/dev/shm").join(format!("doyen-{}", rustix::process::getuid().as_raw()));
     let folders = [Some(PathBuf::from("/run/doyen")), runtime, Some(shared)];
-    let name = format!("{}-{}.lease", settings.cluster, settings.own().name);
     let usable = |folder: &PathBuf| {
         std::fs::create_dir_all(folder).is_ok() && access(folder, Access::WRITE_OK).is_ok()
     };
     let folder = folders.into_iter().flatten().find(usable);
-    let folder = folder
-        .ok_or_else(|| anyhow!("no folder in memory for the lease file; give --lease-file"))?;
-    Ok(folder.join(name))
+    folder.ok_or_else(|| anyhow!("no folder in memory for the lease file; give --lease-file"))
 }
 
 /// How far the command has come.
@@ -201,13 +208,13 @@ struct Supervisor<'a> {
     unanswered: u32,
 }
 
-struct Signals {
+pub(super) struct Signals {
     ending: [(i32, Signal); 2],
     passed: [(i32, Signal); 3],
 }
 
 impl Signals {
-    fn new() -> Result<Self> {
+    pub(super) fn new() -> Result<Self> {
         let stream = |kind: SignalKind| signal(kind).map(|it| (kind.as_raw_value(), it));
         Ok(Self {
             ending: [stream(SignalKind::terminate())?, stream(SignalKind::interrupt())?],
@@ -220,7 +227,7 @@ impl Signals {
     }
 
     /// The next signal, and whether doyen is to end.
-    async fn next(&mut self) -> (i32, bool) {
+    pub(super) async fn next(&mut self) -> (i32, bool) {
         let [(term, terminate), (int, interrupt)] = &mut self.ending;
         let [(hup, hang_up), (usr1, user1), (usr2, user2)] = &mut self.passed;
         tokio::select! {
@@ -266,6 +273,10 @@ impl<'a> Supervisor<'a> {
                 self.wait_after_a_lapse(term);
             }
             self.step(leads, retires)?;
+            if self.node.is_lost() && !matches!(self.job, Job::Runs { .. }) {
+                warn!("the lock was lost");
+                self.code.get_or_insert(FAILED.into());
+            }
             if self.is_done() {
                 return Ok(self.finish());
             }
@@ -293,8 +304,7 @@ impl<'a> Supervisor<'a> {
 
     /// Whether there is nothing left to do: a node in this process says so itself.
     fn is_done(&self) -> bool {
-        let is_attached = matches!(self.node, Node::Other(_));
-        is_attached && self.is_ending() && !matches!(self.job, Job::Runs { .. })
+        self.node.ends_with_command() && self.is_ending() && !matches!(self.job, Job::Runs { .. })
     }
 
     /// Ends the guardian. Returns the exit code.
@@ -412,6 +422,10 @@ impl<'a> Supervisor<'a> {
                 warn!(
                     "the lease was about to end: everything under it was ended; the guardian was {late} late and took {took}"
                 );
+                // A lock that could not be kept may be another's soon, even if it is kept after all.
+                if let Node::Lock { .. } = self.node {
+                    self.code = Some(FAILED.into());
+                }
                 return;
             }
             Some(Killed::Grace) => {

@@ -162,7 +162,8 @@ fn start(builder: Builder) -> Result<Running, Failure> {
     let (mut publisher, subscription) =
         Publisher::new(Arc::clone(&settings), log.clone(), lease_file, handover)
             .map_err(system("share memory with the guardian"))?;
-    let handle = Handle::new(subscription, sender.clone(), settings.key_file.clone());
+    let (key_file, drift) = (settings.key_file.clone(), settings.core.quorum.pace.drift);
+    let handle = Handle::new(subscription, sender.clone(), key_file, drift);
     attribute::start(&settings.attribute, sender, log.clone())
         .map_err(system("start the thread that measures the attribute"))?;
     let (store, boot) = open_store(&settings, rejoin)?;

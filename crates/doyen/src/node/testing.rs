@@ -14,6 +14,9 @@ use super::waker::{self, CommandReceiver};
 use super::{Command, Handle};
 use crate::leadership::LeadershipState;
 
+/// By how many thousandths the clocks of a fake node may be wrong.
+const CLOCK_DRIFT: u32 = 100;
+
 /// What the node publishes. Dropping it ends the node.
 #[derive(Debug)]
 pub struct FakeNode {
@@ -46,7 +49,7 @@ impl FakeNode {
             role: Some(role),
             lease_deadline: None,
         });
-        let handle = Handle::new(subscription, sender, None);
+        let handle = Handle::new(subscription, sender, None, CLOCK_DRIFT);
         let node = Self { leadership, status, history, counters, relayed };
         Ok((node, handle, Commands(receiver)))
     }

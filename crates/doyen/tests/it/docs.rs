@@ -30,6 +30,7 @@ const PARSED: &[(&str, &str)] = &[
     ("lab", "runs until it is stopped: tests/it/lab.rs"),
     ("cluster", "runs until it is stopped: tests/it/trial.rs"),
     ("run", "runs until it is stopped: tests/it/run.rs"),
+    ("lock", "needs a leader that has settled: tests/it/lock.rs"),
     ("rejoin", "needs a member that has lost its state: tests/it/members.rs"),
     ("check --random", "takes minutes: doyen-check has tests of it"),
 ];

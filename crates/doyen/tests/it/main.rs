@@ -28,6 +28,7 @@ mod init;
 mod interrupt;
 mod lab;
 mod lease_file;
+mod lock;
 mod members;
 mod netns;
 mod packaging;

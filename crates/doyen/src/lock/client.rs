@@ -1,0 +1,539 @@
+//! A claim to a lock, in a thread of its own: the host of the core's [`Client`].
+//!
+//! The thread makes one call at a time and blocks meanwhile. That may make it late, which the rules allow: what it has
+//! published says by itself when it ends.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use doyen_core::lock::client::{Client, Effect, Event, Timer};
+use doyen_core::lock::{Answer, Call, ClaimId, Config, LockName, Request, Round, Ticket, Verdict};
+use doyen_core::members::Term;
+use doyen_core::protocol::{Fence, Section};
+use doyen_core::time::Span;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::sync::watch;
+use tracing::{debug, warn};
+use ureq::Agent;
+
+use super::wire::{self, LockAnswer, Place, show_claim, token_of};
+use crate::clock::Moment;
+use crate::guardian::lease_file::{Lease, LeaseFile};
+use crate::leadership::FencingToken;
+
+/// How long a node may let a waiting client wait for an answer: short, so that a paused leader is noticed.
+const POLL: Duration = Duration::from_secs(1);
+/// How long any other answer may take, or that one be late.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// The least time between two calls of a waiting client that is answered at once.
+const PACE: Span = Span::from_millis(300);
+/// How long to wait when no node answers as the leader.
+const RETRY: Span = Span::from_millis(100);
+/// How long a lock that is not needed any more is tried to be released. Without an answer it expires.
+const RELEASE: Duration = Duration::from_secs(2);
+/// The longest answer, in bytes.
+const LONGEST_ANSWER: u64 = 16 * 1024;
+/// The longest name of an owner, in bytes.
+const LONGEST_OWNER: usize = 64;
+
+/// Why there is no lock.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum LockError {
+    /// The name of the lock or of a node cannot be used.
+    #[error("{0}")]
+    Invalid(String),
+    /// The thread cannot be started, or there are no random numbers.
+    #[error("cannot wait for a lock: {0}")]
+    System(String),
+    /// A node refuses the call.
+    #[error("{0}")]
+    Refused(String),
+    /// The lock was lost, or released.
+    #[error("the lock is not held any more")]
+    Over,
+}
+
+/// A claim that has not been made.
+#[derive(Debug)]
+pub struct Builder {
+    name: LockName,
+    nodes: Vec<String>,
+    owner: String,
+    lease_file: Option<LeaseFile>,
+}
+
+impl Builder {
+    /// To the lock `name`, of the cluster that these nodes belong to: `http://HOST:PORT`. Name all that may lead.
+    pub fn new(
+        name: &str,
+        nodes: impl IntoIterator<Item = impl Into<String>>,
+    ) -> Result<Self, LockError> {
+        let nodes: Vec<String> = nodes.into_iter().map(Into::into).collect();
+        if nodes.is_empty() {
+            return Err(LockError::Invalid("which nodes? Name at least one".to_owned()));
+        }
+        if let Some(wrong) = nodes.iter().find(|node| !node.starts_with("http://")) {
+            let remedy = "write for example http://10.0.0.1:7400";
+            return Err(LockError::Invalid(format!("`{wrong}` is not a node; {remedy}")));
+        }
+        let name = name.parse().map_err(LockError::Invalid)?;
+        let owner = format!("process {}", std::process::id());
+        Ok(Self { name, nodes, owner, lease_file: None })
+    }
+
+    /// What the client calls itself, for people who list the locks.
+    #[must_use]
+    pub fn owner(self, owner: &str) -> Self {
+        let mut end = owner.len().min(LONGEST_OWNER);
+        while !owner.is_char_boundary(end) {
+            end -= 1;
+        }
+        Self { owner: owner[..end].to_owned(), ..self }
+    }
+
+    /// Where it publishes until when it holds the lock, for a guardian and for other programs of this machine.
+    #[must_use]
+    pub fn lease_file(self, lease_file: impl Into<Option<LeaseFile>>) -> Self {
+        Self { lease_file: lease_file.into(), ..self }
+    }
+
+    /// Begins to wait for the lock.
+    pub fn start(self) -> Result<Claim, LockError> {
+        let system = |error: &dyn std::fmt::Display| LockError::System(error.to_string());
+        let mut random = [0; 16];
+        getrandom::fill(&mut random).map_err(|error| system(&error))?;
+        let (publish, state) = watch::channel(ClaimState::default());
+        let (stop, stopped) = mpsc::channel();
+        let worker = Worker {
+            // A client does not wait for others, so its clock's error is theirs to wait out.
+            config: Config::new(0),
+            client: Client::default(),
+            timers: BTreeMap::new(),
+            call: None,
+            ending: Ending::Released,
+            asks: Asker::new(self.name, self.nodes, self.owner),
+            publish,
+            lease_file: self.lease_file,
+            stopped,
+        };
+        let claim = ClaimId(u128::from_le_bytes(random));
+        thread::Builder::new()
+            .name("doyen-lock".to_owned())
+            .spawn(move || worker.run(claim))
+            .map_err(|error| system(&error))?;
+        Ok(Claim { state, _stop: stop })
+    }
+}
+
+/// What has become of a claim.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ClaimState {
+    /// It waits.
+    Waiting {
+        /// Its place, if the leader has given it one.
+        ticket: Option<Ticket>,
+        /// It came too late to a new leader to keep the place that it had, and queued at the end.
+        requeued: bool,
+    },
+    /// It holds the lock until the deadline, unless it is kept.
+    Held(Held),
+    /// It neither holds the lock nor waits for it any more.
+    Over(Ending),
+}
+
+impl Default for ClaimState {
+    fn default() -> Self {
+        Self::Waiting { ticket: None, requeued: false }
+    }
+}
+
+/// A lock that is held.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Held {
+    /// The term and the number of the grant.
+    pub fence: Fence,
+    /// The same as one number, for whatever the lock protects.
+    pub token: FencingToken,
+    /// When the lock ends if it is not kept.
+    pub deadline: Moment,
+}
+
+/// How a claim ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Ending {
+    /// It was released.
+    Released,
+    /// The lock was lost: it could not be kept in time, or a new leader did not hear of it in time.
+    Lost,
+    /// A node refuses the call, with this reason.
+    Refused(String),
+}
+
+/// A claim to a lock. Dropping it gives the lock up, or the place in its queue.
+#[derive(Debug)]
+pub struct Claim {
+    state: watch::Receiver<ClaimState>,
+    /// The thread ends when this is dropped.
+    _stop: mpsc::Sender<()>,
+}
+
+impl Claim {
+    /// What has become of it. A lock that is held ends by the clock.
+    pub fn state(&self) -> ClaimState {
+        self.state.borrow().clone()
+    }
+
+    /// Every change from now on, the latest first; a lock that is kept is one, too.
+    pub fn watch(&self) -> watch::Receiver<ClaimState> {
+        self.state.clone()
+    }
+
+    /// Waits until it holds the lock.
+    pub async fn acquired(self) -> Result<Guard, LockError> {
+        let mut state = self.state.clone();
+        let is_decided = |state: &ClaimState| !matches!(state, ClaimState::Waiting { .. });
+        let decided = state.wait_for(is_decided).await.map(|state| state.clone());
+        match decided {
+            Ok(ClaimState::Held(held)) => Ok(Guard { claim: self, token: held.token }),
+            Ok(ClaimState::Over(Ending::Refused(why))) => Err(LockError::Refused(why)),
+            _ => Err(LockError::Over),
+        }
+    }
+
+    /// Gives the lock up, and waits until a leader knows, for a short time at most.
+    pub async fn release(self) {
+        let mut state = self.state.clone();
+        drop(self);
+        let is_over = |state: &ClaimState| matches!(state, ClaimState::Over(_));
+        let _ = tokio::time::timeout(RELEASE + POLL + PATIENCE * 2, state.wait_for(is_over)).await;
+    }
+}
+
+/// A lock that was acquired. Dropping it releases the lock.
+#[derive(Debug)]
+pub struct Guard {
+    claim: Claim,
+    token: FencingToken,
+}
+
+impl Guard {
+    /// The fencing token of this grant, for whatever the lock protects.
+    pub fn token(&self) -> FencingToken {
+        self.token
+    }
+
+    /// Whether the lock is held at this instant. The next one may differ.
+    pub fn is_held(&self) -> bool {
+        self.deadline().is_some_and(|deadline| Moment::now() < deadline)
+    }
+
+    /// When the lock ends if it is not kept; none if it has been lost.
+    pub fn deadline(&self) -> Option<Moment> {
+        match self.claim.state() {
+            ClaimState::Held(held) => Some(held.deadline),
+            ClaimState::Waiting { .. } | ClaimState::Over(_) => None,
+        }
+    }
+
+    /// Waits until the lock is lost.
+    pub async fn lost(&self) {
+        let mut state = self.claim.watch();
+        let _ = state.wait_for(|state| matches!(state, ClaimState::Over(_))).await;
+    }
+
+    /// Releases the lock, and waits until a leader knows, for a short time at most.
+    pub async fn release(self) {
+        self.claim.release().await;
+    }
+}
+
+struct Worker {
+    config: Config,
+    client: Client,
+    timers: BTreeMap<Timer, Moment>,
+    /// What is to be sent next.
+    call: Option<Call>,
+    /// How it ends, if it ends now.
+    ending: Ending,
+    asks: Asker,
+    publish: watch::Sender<ClaimState>,
+    lease_file: Option<LeaseFile>,
+    stopped: mpsc::Receiver<()>,
+}
+
+impl Worker {
+    fn run(mut self, claim: ClaimId) {
+        self.handle(Event::Request(claim));
+        self.ending = Ending::Lost;
+        while !self.client.section().is_outside() {
+            if let Some(call) = self.call.take() {
+                let sent = Moment::now();
+                let answered = self.asks.ask(&call);
+                // What is due by now comes first.
+                self.fire_due();
+                self.take(answered, sent);
+            }
+            if self.call.is_none() {
+                self.wait();
+            }
+        }
+        let release = self.call.take();
+        let begun = Moment::now();
+        if let Some(call) = release {
+            while matches!(self.asks.ask(&call), Reply::None)
+                && Moment::now().since(begun) < RELEASE
+            {
+                thread::sleep(Duration::from_nanos(RETRY.as_nanos()));
+            }
+        }
+        let ending = self.ending.clone();
+        self.publish.send_replace(ClaimState::Over(ending));
+    }
+
+    fn take(&mut self, reply: Reply, sent: Moment) {
+        match reply {
+            Reply::Answer(answer) => {
+                let is_place_lost =
+                    matches!(answer.verdict, Verdict::Waiting { requeued: true, .. });
+                if is_place_lost {
+                    let lock = &self.asks.name;
+                    warn!(
+                        "lock {lock}: came too late to the new leader to keep its place; queued at the end"
+                    );
+                }
+                let ticket = match answer.verdict {
+                    Verdict::Waiting { ticket, .. } => Some(ticket),
+                    _ => None,
+                };
+                self.handle(Event::Answer(answer));
+                if self.client.section() == Section::Waiting {
+                    self.call_again_at(sent.after(PACE));
+                    let before = self.publish.borrow().clone();
+                    let requeued = is_place_lost
+                        || matches!(before, ClaimState::Waiting { requeued: true, .. });
+                    self.publish.send_replace(ClaimState::Waiting { ticket, requeued });
+                }
+            }
+            Reply::Full(why) => {
+                warn!("lock {}: {why}; trying again", self.asks.name);
+                self.call_again_at(sent.after(Span::from_millis(1_000)));
+            }
+            Reply::None => self.call_again_at(Moment::now().after(RETRY)),
+            Reply::Refused(why) => {
+                self.ending = Ending::Refused(why);
+                self.handle(Event::Exit);
+                // There is nothing to release where it was refused.
+                self.call = None;
+            }
+        }
+    }
+
+    /// Calls before it is time. A call more does no harm.
+    fn call_again_at(&mut self, at: Moment) {
+        let at = at.max(Moment::now());
+        self.timers.entry(Timer::Keep).and_modify(|due| *due = at.min(*due));
+    }
+
+    /// Waits for the next timer, or until the claim is given up.
+    fn wait(&mut self) {
+        let next = self.timers.values().min().copied();
+        let wait = next.map_or(Duration::ZERO, |due| due.since(Moment::now()));
+        match self.stopped.recv_timeout(wait) {
+            Err(RecvTimeoutError::Timeout) => self.fire_due(),
+            Ok(()) | Err(RecvTimeoutError::Disconnected) => {
+                self.ending = Ending::Released;
+                self.handle(Event::Exit);
+            }
+        }
+    }
+
+    /// Fires what is due, leases first.
+    fn fire_due(&mut self) {
+        let now = Moment::now();
+        let due: Vec<Timer> =
+            self.timers.iter().filter(|(_, at)| **at <= now).map(|(timer, _)| *timer).collect();
+        for timer in due {
+            if self.timers.remove(&timer).is_some() {
+                self.handle(Event::Timer(timer));
+            }
+        }
+    }
+
+    fn handle(&mut self, event: Event) {
+        let mut out = Vec::new();
+        self.client.handle(&self.config, event, &mut out);
+        for effect in out {
+            match effect {
+                Effect::Call(call) => self.call = Some(call),
+                Effect::SetTimer { timer, after } => {
+                    self.timers.insert(timer, Moment::now().after(after));
+                }
+                Effect::CancelTimer(timer) => {
+                    self.timers.remove(&timer);
+                }
+                // Below, when its timer is known; calls are made later.
+                Effect::Announce(_) => {}
+            }
+        }
+        self.announce();
+    }
+
+    /// Publishes until when the lock is held: first for other programs, which may be many.
+    fn announce(&mut self) {
+        let section = self.client.section();
+        let deadline =
+            self.client.hold().and_then(|round| self.timers.get(&Timer::Hold(round)).copied());
+        let fence = section.fence();
+        let held = fence.zip(deadline).and_then(|(fence, deadline)| {
+            token_of(fence).map(|token| Held { fence, token, deadline })
+        });
+        if let Some(file) = &mut self.lease_file {
+            let lease = held.map(|held| Lease { deadline: held.deadline, term: held.fence.term.0 });
+            if let Err(error) = file.publish(lease) {
+                warn!("cannot write the lease file {}: {error}", file.path().display());
+            }
+        }
+        if let Some(held) = held {
+            let state = ClaimState::Held(held);
+            self.publish.send_if_modified(|last| {
+                let is_new = *last != state;
+                *last = state.clone();
+                is_new
+            });
+        }
+    }
+}
+
+/// What became of a call.
+enum Reply {
+    Answer(Answer),
+    /// The leader has no room.
+    Full(String),
+    /// No node answers as the leader.
+    None,
+    /// A node refuses it.
+    Refused(String),
+}
+
+/// The way to the leader.
+struct Asker {
+    name: LockName,
+    owner: String,
+    nodes: Vec<String>,
+    /// The node that answered as the leader last, or is asked next.
+    current: usize,
+    agent: Agent,
+}
+
+impl Asker {
+    fn new(name: LockName, nodes: Vec<String>, owner: String) -> Self {
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .proxy(None)
+            .timeout_connect(Some(PATIENCE))
+            .user_agent(concat!("doyen/", env!("CARGO_PKG_VERSION")))
+            .build();
+        Self { name, owner, nodes, current: 0, agent: config.new_agent() }
+    }
+
+    /// Asks every node once, until one of them answers as the leader.
+    fn ask(&mut self, call: &Call) -> Reply {
+        for _ in 0..self.nodes.len() {
+            match self.ask_one(call) {
+                Ok(Reply::None) => {}
+                Ok(reply) => return reply,
+                Err(why) => debug!("{}: {why}", self.nodes[self.current]),
+            }
+            self.current = (self.current + 1) % self.nodes.len();
+        }
+        Reply::None
+    }
+
+    fn ask_one(&self, call: &Call) -> Result<Reply, String> {
+        let &Call { claim, round, ref request } = call;
+        let (id, owner) = (show_claim(claim), Some(self.owner.clone()));
+        match *request {
+            Request::Acquire { ticket } => {
+                let (wait, ticket) =
+                    (Some(format!("{}ms", POLL.as_millis())), ticket.map(Place::from));
+                let body = wire::Acquire { claim: id, wait, ticket, owner };
+                self.post("", &body, POLL + PATIENCE, |answer| of_lock(claim, round, answer), call)
+            }
+            Request::Keep { fence } => {
+                let token = token_of(fence).map_or(0, |FencingToken(token)| token);
+                let body = wire::Keep { claim: id, token, owner };
+                self.post("/keep", &body, PATIENCE, |answer| of_lock(claim, round, answer), call)
+            }
+            Request::Release => {
+                let body = wire::Release { claim: id };
+                let released = |wire::Released { term }| Answer {
+                    claim,
+                    round,
+                    term: Term(term),
+                    verdict: Verdict::Released,
+                };
+                self.post("/release", &body, PATIENCE, released, call)
+            }
+        }
+    }
+
+    fn post<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+        timeout: Duration,
+        read: impl FnOnce(T) -> Answer,
+        call: &Call,
+    ) -> Result<Reply, String> {
+        let url = format!("{}/v1/locks/{}{path}", self.nodes[self.current], self.name);
+        let body = serde_json::to_string(body).map_err(|error| error.to_string())?;
+        let request = self.agent.post(url).header("content-type", "application/json");
+        let request = request.config().timeout_global(Some(timeout)).build();
+        let mut response = request.send(body).map_err(|error| error.to_string())?;
+        let status = response.status().as_u16();
+        let term =
+            response.headers().get("doyen-term").and_then(|it| it.to_str().ok()?.parse().ok());
+        let text = response.body_mut().with_config().limit(LONGEST_ANSWER).read_to_string();
+        let text = text.map_err(|error| error.to_string())?;
+        let detail = || {
+            let problem: Option<Detail> = serde_json::from_str(&text).ok();
+            problem.map_or_else(|| format!("status {status}"), |problem| problem.detail)
+        };
+        Ok(match (status, term) {
+            (200 | 202, _) => {
+                Reply::Answer(read(serde_json::from_str(&text).map_err(|error| error.to_string())?))
+            }
+            (410, Some(term)) => {
+                let (claim, round) = (call.claim, call.round);
+                Reply::Answer(Answer { claim, round, term: Term(term), verdict: Verdict::Gone })
+            }
+            (429, _) => Reply::Full(detail()),
+            // Wrong for every node, however often it is asked.
+            (400 | 403 | 404 | 405 | 413 | 415 | 421 | 422, _) => {
+                Reply::Refused(format!("{}: {}", self.nodes[self.current], detail()))
+            }
+            _ => return Err(detail()),
+        })
+    }
+}
+
+#[derive(serde::Deserialize)]
+struct Detail {
+    detail: String,
+}
+
+fn of_lock(claim: ClaimId, round: Round, answer: LockAnswer) -> Answer {
+    let (term, verdict) = match answer {
+        LockAnswer::Held { term, token, .. } => {
+            (term, Verdict::Held(wire::fence_of(FencingToken(token))))
+        }
+        LockAnswer::Waiting { term, ticket, ahead, requeued, .. } => {
+            (term, Verdict::Waiting { ticket: ticket.into(), ahead, requeued })
+        }
+    };
+    Answer { claim, round, term: Term(term), verdict }
+}
