@@ -25,8 +25,8 @@ pub fn run(case: &Case, observer: Option<&mut dyn Observer>) -> Outcome {
 
 /// The same under the eyes of others too: one who judges the run while it happens, one who may stop it.
 ///
-/// Bare members are what the literature counts, by the million; a world is compiled for each algorithm. With layers
-/// beneath them a call more makes no difference, and in a browser size counts for more than speed.
+/// Bare members are what the literature counts, by the million; a world is compiled for each election. With layers
+/// beneath them, and in a critical section, a call more makes no difference, and in a browser size counts for more than speed.
 pub fn watched(case: &Case, watchers: Watchers<'_>) -> Outcome {
     if case.sessions {
         let config = session_config(case);
@@ -52,11 +52,10 @@ pub fn watched(case: &Case, watchers: Watchers<'_>) -> Outcome {
         return observe_as::<Node<AnyProtocol>>(case, &config, with_pace, watchers);
     }
     #[cfg(not(target_arch = "wasm32"))]
-    if case.algorithm.elects() {
-        return dispatch!(case.algorithm, P => {
-            observe_as::<P>(case, &case.config, with_pace, watchers)
-        });
-    }
+    return dispatch!(election case.algorithm, P => {
+        observe_as::<P>(case, &case.config, with_pace, watchers)
+    }, else in_one_world(case, watchers));
+    #[cfg(target_arch = "wasm32")]
     in_one_world(case, watchers)
 }
 

@@ -33,9 +33,10 @@ use crate::protocol::{
 };
 use crate::session::{Kept, Letter};
 
-/// Evaluates an expression for the algorithm at hand. There are two forms:
+/// Evaluates an expression for the algorithm at hand. There are three forms:
 ///
 /// - `dispatch!(algorithm, P => expression)`: `P` is the type of the protocol that is named;
+/// - `dispatch!(election algorithm, P => expression, else other)`: the same for those that elect, and `other` for the rest;
 /// - `dispatch!(in AnyMessage: value, message => expression)`: `message` is what is inside a value of a closed enum.
 #[macro_export]
 macro_rules! dispatch {
@@ -62,6 +63,19 @@ macro_rules! dispatch {
             $closed::Sequencer($inner) => $body,
         }
     };
+    (election $algorithm:expr, $P:ident => $body:expr, else $other:expr) => {
+        $crate::dispatch!(@ $algorithm, $P, $body,
+            Bully: algorithm::bully::Bully,
+            ModifiedBully: algorithm::modified_bully::ModifiedBully,
+            RingList: algorithm::ring_list::RingList,
+            RingActiveList: algorithm::ring_active_list::RingActiveList,
+            RingAllIds: algorithm::ring_all_ids::RingAllIds,
+            ChangRoberts: algorithm::chang_roberts::ChangRoberts,
+            RingResilient: algorithm::ring_resilient::RingResilient,
+            Quorum: algorithm::quorum::Quorum,
+            else $other
+        )
+    };
     ($algorithm:expr, $P:ident => $body:expr) => {
         $crate::dispatch!(@ $algorithm, $P, $body,
             Bully: algorithm::bully::Bully,
@@ -85,12 +99,13 @@ macro_rules! dispatch {
             Sequencer: algorithm::sequencer::Sequencer,
         )
     };
-    (@ $algorithm:expr, $P:ident, $body:expr, $($name:ident: $folder:ident::$module:ident::$protocol:ident,)*) => {
+    (@ $algorithm:expr, $P:ident, $body:expr, $($name:ident: $folder:ident::$module:ident::$protocol:ident,)* $(else $other:expr)?) => {
         match $algorithm {
             $($crate::registry::Algorithm::$name => {
                 type $P = $crate::$folder::$module::$protocol;
                 $body
             })*
+            $(_ => $other,)?
         }
     };
 }

@@ -1,7 +1,7 @@
 //! Every count of the specification, as a property of random groups.
 //!
 //! A test's name begins with the number that its line has in the specification: part A is about Bully, B about the
-//! modified bully, C about the rings. The convention is `live` (n counts the live members) unless a name says
+//! modified bully, C about the rings, X about mutual exclusion. The convention is `live` (n counts the live members) unless a name says
 //! `configured` (N counts the crashed coordinator as well); the mode is textbook unless a variant is named. All messages
 //! take D = 1ms unless a test says otherwise.
 //!
@@ -13,6 +13,7 @@
 //!   after the election never end (A15, A17).
 
 mod bully;
+mod exclusion;
 mod formulas;
 mod groups;
 mod modified_bully;
