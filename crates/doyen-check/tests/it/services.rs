@@ -57,7 +57,7 @@ fn what_an_eager_sequencer_delivered_is_lost_over_a_failover_and_a_stable_one_lo
 
 /// Checks a bully of three members, one of which starts a snapshot.
 fn explored(fifo: bool) -> doyen_check::Report {
-    let text = "algorithm = \"bully\"\nmembers = 3\ninitiators = [1, 2]";
+    let text = "algorithm = \"bully\"\nmembers = 3\ninitiators = [2]";
     let case = Scenario::from_toml("test", text).unwrap();
     let rules = Rules {
         budget: Budget { snapshots: 1, ..Budget::default() },
@@ -75,7 +75,7 @@ fn explored(fifo: bool) -> doyen_check::Report {
 fn a_snapshot_of_an_election_is_consistent_exactly_if_links_keep_the_order() {
     let report = explored(true);
     assert_eq!((report.violation, report.limit), (None, None));
-    assert!(report.progress.states > 1_000, "{:?}", report.progress);
+    assert!(report.progress.states > 100, "{:?}", report.progress);
     let violation = explored(false).violation.expect("a marker overtakes a message");
     assert_eq!(violation.property, Property::ConsistentCut);
 }
