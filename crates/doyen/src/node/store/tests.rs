@@ -2,7 +2,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::time::Duration;
 
-use doyen_core::algorithm::quorum::{Drain, Stored};
+use doyen_core::algorithm::quorum::{Drain, Pause, Stored};
 use doyen_core::members::{SessionId, Term};
 use doyen_core::session::{Kept, Met};
 use doyen_core::time::Span;
@@ -209,6 +209,10 @@ fn every_durable_record_of_a_quorum_fits() {
         voted: Some(NodeId(u32::MAX)),
         longest: Span::from_nanos(u64::MAX),
         drained: Some(Drain::For(Span::from_nanos(u64::MAX))),
+        pause: Some(Pause {
+            given: (u64::MAX, NodeId(u32::MAX)),
+            left: Span::from_nanos(u64::MAX),
+        }),
     };
     let session = SessionId::from_random(u64::MAX);
     let met = Met { incarnation: Incarnation(u32::MAX), session };
