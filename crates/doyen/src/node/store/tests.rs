@@ -140,7 +140,7 @@ fn a_state_of_version_1_is_continued() {
 
     // One slot of each version: what was found is there as it was, for the case that the other one is torn.
     let after = fs::read(&path).unwrap();
-    assert_eq!((after[8], after[4096 + 8]), (2, 1));
+    assert_eq!((after[8], after[4096 + 8]), (3, 1));
     assert_eq!(after[4096..], before[4096..]);
     for cut in [10, 511, 512, 513, SLOT - 1] {
         let mut torn = before;
