@@ -493,7 +493,7 @@ impl Monitor {
     }
 }
 
-/// What follows the colon in `became leader (term 2): elected after n5 lost leadership; downtime 0.8 ms`: the lab measures
+/// What follows the colon in `became leader (term 2): elected after n5 became unreachable; downtime 0.8 ms`: the lab measures
 /// the downtime itself.
 fn reason_of(text: &str) -> String {
     let reason = text.split_once(": ").map_or(text, |(_, reason)| reason);

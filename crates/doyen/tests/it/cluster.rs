@@ -28,7 +28,7 @@ fn the_highest_leads_and_when_it_is_killed_the_next_one_does() {
     // It comes back and follows: it failed as leader a moment ago, and its penalty has not decayed.
     trial.follow(4, &[5]);
     let why = trial.status(1).unwrap().why.unwrap();
-    assert_eq!(why, "elected after n5 lost leadership");
+    assert_eq!(why, "elected after n5 became unreachable");
 }
 
 /// Three members, then five: the highest leads, and when it is killed the next one does.
@@ -88,7 +88,7 @@ fn a_clean_stop_transfers_leadership_at_once() {
     trial.follow(2, &[1, 2]);
     let entry = trial.history(2).into_iter().rev().find(|entry| entry.downtime_us.is_some());
     let entry = entry.expect("a transfer has a downtime");
-    assert!(entry.text.contains("n3 transferred leadership (resigned)"), "{}", entry.text);
+    assert!(entry.text.contains("n3 transferred leadership (shutting down)"), "{}", entry.text);
     // Three round trips and two state writes take far less than this, and a vote lease that runs out far more.
     assert!(entry.downtime_us.unwrap() < 150_000, "{entry:?}");
 }

@@ -2,7 +2,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::time::Duration;
 
-use doyen_core::algorithm::quorum::{Drain, Stored};
+use doyen_core::algorithm::quorum::{Drain, Pause, Stored};
 use doyen_core::members::{SessionId, Term};
 use doyen_core::session::{Kept, Met};
 use doyen_core::time::Span;
@@ -140,7 +140,7 @@ fn a_state_of_version_1_is_continued() {
 
     // One slot of each version: what was found is there as it was, for the case that the other one is torn.
     let after = fs::read(&path).unwrap();
-    assert_eq!((after[8], after[4096 + 8]), (2, 1));
+    assert_eq!((after[8], after[4096 + 8]), (3, 1));
     assert_eq!(after[4096..], before[4096..]);
     for cut in [10, 511, 512, 513, SLOT - 1] {
         let mut torn = before;
@@ -209,6 +209,10 @@ fn every_durable_record_of_a_quorum_fits() {
         voted: Some(NodeId(u32::MAX)),
         longest: Span::from_nanos(u64::MAX),
         drained: Some(Drain::For(Span::from_nanos(u64::MAX))),
+        pause: Some(Pause {
+            given: (u64::MAX, NodeId(u32::MAX)),
+            left: Span::from_nanos(u64::MAX),
+        }),
     };
     let session = SessionId::from_random(u64::MAX);
     let met = Met { incarnation: Incarnation(u32::MAX), session };
