@@ -205,10 +205,14 @@ impl Keyring {
         &self.keys
     }
 
+    /// The fingerprints of the keys; the first one seals.
+    pub fn fingerprints(&self) -> Vec<String> {
+        self.keys.iter().map(Key::fingerprint).collect()
+    }
+
     /// The fingerprints of the keys, and which of them seals.
     pub fn told(&self) -> String {
-        let prints: Vec<String> = self.keys.iter().map(Key::fingerprint).collect();
-        match &prints[..] {
+        match &self.fingerprints()[..] {
             [only] => format!("seals and opens with {only}"),
             [first, others @ ..] => {
                 format!("seals with {first}, opens also with {}", others.join(", "))

@@ -18,6 +18,7 @@ mod filter;
 mod history;
 mod host;
 mod inspect;
+pub mod keys;
 mod log;
 mod network;
 mod publish;
@@ -45,8 +46,9 @@ use doyen_core::members::{Incarnation, NodeId, Term};
 use doyen_core::protocol::{AdminCommand, Refusal};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::key::{KeyFile, Keyring};
+use crate::key::Keyring;
 use crate::leadership::{FencingToken, Leadership, Permits};
+use keys::Keys;
 use publish::Subscription;
 use relay::{Inbox, RelayError, Relayed};
 use status::{Counters, Entry, Status};
@@ -232,7 +234,7 @@ pub struct Handle {
     history: watch::Receiver<Arc<Vec<Entry>>>,
     counters: Arc<Counters>,
     commands: CommandSender,
-    key_file: Option<KeyFile>,
+    keys: Keys,
     relayed: Inbox,
 }
 
@@ -265,10 +267,10 @@ impl Drop for Work {
 }
 
 impl Handle {
-    fn new(subscription: Subscription, commands: CommandSender, key_file: Option<KeyFile>) -> Self {
+    fn new(subscription: Subscription, commands: CommandSender, keys: Keys) -> Self {
         let Subscription { leadership, permits, status, history, counters, relayed } = subscription;
         let leadership = Leadership::new(leadership, permits);
-        Self { leadership, status, history, counters, commands, key_file, relayed }
+        Self { leadership, status, history, counters, commands, keys, relayed }
     }
 
     /// Whether this node leads, checked at the moment of acting.
@@ -327,20 +329,6 @@ impl Handle {
     /// Makes the member start an election.
     pub async fn campaign(&self) -> Result<(), CommandError> {
         self.send(Command::Campaign).await
-    }
-
-    /// Reads the key file again and returns the keys as text; if that fails, the old keys stay. The file is not read by the
-    /// loop, because a disk may not answer.
-    pub async fn reload_keys(&self) -> Result<String, CommandError> {
-        let file = self.key_file.clone();
-        let read = tokio::task::spawn_blocking(move || Keyring::of(file.as_ref())).await;
-        let keys = match read {
-            Ok(keys) => keys.map_err(|error| CommandError::InvalidKeys(error.to_string()))?,
-            Err(_) => return Err(CommandError::Stopped),
-        };
-        let text = keys.told();
-        self.send(|answer| Command::UseKeys(keys, answer)).await?;
-        Ok(text)
     }
 
     /// Sends a packet to the present process of another member, sealed. It may be lost on the way, like every datagram.

@@ -130,7 +130,8 @@ pub(super) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(drain))
         .routes(routes!(undrain))
         .routes(routes!(prefer))
-        .routes(routes!(reload_keys));
+        .routes(routes!(reload_keys))
+        .merge(super::keys::routes());
     describe(router.get_openapi_mut());
     router
 }
@@ -264,7 +265,7 @@ async fn reload_keys(call: Call<Nothing>) -> Result<Accepted, Problem> {
 }
 
 /// What a member does that accepts a command, and why that may not have the desired effect.
-struct Effect {
+pub(super) struct Effect {
     does: String,
     note: Option<String>,
 }
@@ -285,6 +286,11 @@ impl App {
             let detail = format!("{member} is not a member; the members are {}", names.join(", "));
             Kind::UnknownMember.with_detail(detail)
         })
+    }
+
+    /// Why a command was not carried out.
+    pub(super) fn explain(&self, error: &CommandError) -> Problem {
+        explain(&self.handle.status(), error)
     }
 }
 
@@ -318,7 +324,7 @@ impl<T> Call<T> {
     }
 
     /// Waits for the member's answer, and logs it if it is yes; `audit.rs` logs rejections.
-    async fn answer(
+    pub(super) async fn answer(
         self,
         result: impl Future<Output = Result<Effect, CommandError>>,
         command: String,
@@ -337,7 +343,7 @@ impl<T> Call<T> {
                 );
                 Ok(Accepted { name: node, accepted: does, term, note })
             }
-            Ok(Err(error)) => Err(explain(&self.app.handle.status(), &error)),
+            Ok(Err(error)) => Err(self.app.explain(&error)),
             Err(_) => Err(Kind::NoAnswer.with_detail("the node did not answer; it may be stuck")),
         }
     }

@@ -6,10 +6,10 @@ use clap::{Arg, Command};
 
 const GROUPS: &[(&str, &[&str])] = &[
     ("Run a cluster", &["lab", "cluster", "init", "keygen", "node", "run", "rejoin", "fence"]),
-    ("Observe a running cluster", &["status", "wait", "watch", "history", "explain"]),
+    ("Observe a running cluster", &["status", "wait", "watch", "history", "explain", "doctor"]),
     (
         "Control a running cluster",
-        &["resign", "transfer", "drain", "undrain", "prefer", "reload-keys"],
+        &["resign", "transfer", "drain", "undrain", "prefer", "keys", "reload-keys"],
     ),
     (
         "Study an election",

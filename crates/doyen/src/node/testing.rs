@@ -6,11 +6,13 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, watch};
 
+use super::keys::Keys;
 use super::publish::{Channels, channels};
 use super::relay::Relayed;
 use super::status::{Counters, Entry, Status};
 use super::waker::{self, CommandReceiver};
 use super::{Command, Handle};
+use crate::key::Keyring;
 use crate::leadership::LeadershipState;
 
 /// What the node publishes. Dropping it ends the node.
@@ -45,7 +47,8 @@ impl FakeNode {
             role: Some(role),
             lease_deadline: None,
         });
-        let handle = Handle::new(subscription, sender, None);
+        let keys = Keys::new(None, &Keyring::open_to_all());
+        let handle = Handle::new(subscription, sender, keys);
         let node = Self { leadership, status, history, counters, relayed };
         Ok((node, handle, Commands(receiver)))
     }

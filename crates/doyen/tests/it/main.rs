@@ -35,6 +35,7 @@ mod permits;
 mod pipes;
 mod processes;
 mod reports;
+mod rotation;
 mod run;
 mod starts;
 mod systemd;
