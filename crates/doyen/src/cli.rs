@@ -29,6 +29,7 @@ mod node;
 mod output;
 mod progress;
 mod rejoin;
+mod reload;
 mod replay;
 mod run;
 mod scenarios;

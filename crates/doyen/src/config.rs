@@ -108,6 +108,8 @@ pub struct Settings {
     pub core: doyen_core::config::Config,
     /// The file in which every event is recorded.
     pub trace: Option<PathBuf>,
+    /// What is logged: a level, or modules with their levels.
+    pub log: String,
     /// How long a stop may take to transfer leadership.
     pub grace: Duration,
     /// How long before the end of a lease that is not renewed a job and hooks are ended.

@@ -23,6 +23,7 @@ mod log;
 mod network;
 mod publish;
 pub mod relay;
+pub mod reload;
 pub mod replay;
 mod resolver;
 mod start;
@@ -51,6 +52,7 @@ use crate::leadership::{FencingToken, Leadership, Permits};
 use keys::Keys;
 use publish::Subscription;
 use relay::{Inbox, RelayError, Relayed};
+use reload::Reloads;
 use status::{Counters, Entry, Status};
 use waker::CommandSender;
 
@@ -75,6 +77,8 @@ pub enum Command {
     Campaign(CommandAnswer),
     /// Use these keys from now on.
     UseKeys(Keyring, CommandAnswer),
+    /// Use this timing from the next term on.
+    Retime(Box<doyen_core::config::Config>, CommandAnswer),
     /// Send a packet to the present process of a member.
     Relay {
         /// The member.
@@ -110,6 +114,9 @@ pub enum CommandError {
     /// The new keys cannot be used.
     #[error("the new keys cannot be used, and the node keeps its old ones: {0}")]
     InvalidKeys(String),
+    /// The configuration cannot be used, or a change needs a restart.
+    #[error("{0}")]
+    NotReloaded(String),
     /// The member has lost its state and has not rejoined yet.
     #[error("the node has lost its state and is rejoining; retry when it has rejoined")]
     Rejoining,
@@ -236,6 +243,7 @@ pub struct Handle {
     commands: CommandSender,
     keys: Keys,
     relayed: Inbox,
+    reloads: Reloads,
 }
 
 /// Work that runs under a lease. A transfer of leadership waits until it is dropped.
@@ -270,7 +278,16 @@ impl Handle {
     fn new(subscription: Subscription, commands: CommandSender, keys: Keys) -> Self {
         let Subscription { leadership, permits, status, history, counters, relayed } = subscription;
         let leadership = Leadership::new(leadership, permits);
-        Self { leadership, status, history, counters, commands, keys, relayed }
+        Self {
+            leadership,
+            status,
+            history,
+            counters,
+            commands,
+            keys,
+            relayed,
+            reloads: Reloads::default(),
+        }
     }
 
     /// Whether this node leads, checked at the moment of acting.

@@ -131,6 +131,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(undrain))
         .routes(routes!(prefer))
         .routes(routes!(reload_keys))
+        .routes(routes!(reload))
         .merge(super::keys::routes());
     describe(router.get_openapi_mut());
     router
@@ -264,6 +265,16 @@ async fn reload_keys(call: Call<Nothing>) -> Result<Accepted, Problem> {
     call.answer(reloaded, "reload-keys".to_owned()).await
 }
 
+/// Read the configuration, the key file and the admin secret again. Nothing changes if one of them is refused, or needs a
+/// restart.
+#[utoipa::path(post, path = "/v1/reload", tag = "commands")]
+async fn reload(call: Call<Nothing>) -> Result<Accepted, Problem> {
+    let handle = call.app.handle.clone();
+    let reloaded =
+        async move { handle.reload().await.map(Effect::from).map_err(CommandError::NotReloaded) };
+    call.answer(reloaded, "reload".to_owned()).await
+}
+
 /// What a member does that accepts a command, and why that may not have the desired effect.
 pub(super) struct Effect {
     does: String,
@@ -376,6 +387,7 @@ fn explain(status: &Status, error: &CommandError) -> Problem {
         CommandError::Busy => return Kind::Busy.with_detail(text),
         CommandError::Stopped => return Kind::Stopped.with_detail(text),
         CommandError::InvalidKeys(_) => return Kind::KeysUnreadable.with_detail(text),
+        CommandError::NotReloaded(_) => return Kind::NotReloaded.with_detail(text),
     };
     let (leader, name) = (Name::of_leader(status), &status.name);
     let problem = match refusal {

@@ -60,7 +60,7 @@ pub(super) use packet::{Call, Reply};
 const READS: [&str; 3] = ["/v1/status", "/v1/history", "/v1/diagnosis"];
 
 /// The commands that another member may be given.
-const COMMANDS: [&str; 10] = [
+const COMMANDS: [&str; 11] = [
     "/v1/resign",
     "/v1/transfer",
     "/v1/prefer",
@@ -68,6 +68,7 @@ const COMMANDS: [&str; 10] = [
     "/v1/drain",
     "/v1/undrain",
     "/v1/reload-keys",
+    "/v1/reload",
     keys::ADD,
     "/v1/keys/promote",
     "/v1/keys/retire",

@@ -271,7 +271,10 @@ impl Reply {
                 accepted.map(CommandResult::Accepted)
             }
             503 | 504 => Err(self.cannot_reach()),
-            _ => self.problem().map(CommandResult::Rejected),
+            _ => match self.problem()? {
+                problem if is_out_of_reach(&problem) => Err(CannotReach(problem.detail).into()),
+                problem => Ok(CommandResult::Rejected(problem)),
+            },
         }
     }
 
@@ -281,8 +284,11 @@ impl Reply {
             200 => serde_json::from_str(&self.text).map_err(|error| {
                 self.not_a_node(&format!("its answer to {path} cannot be read ({error})"))
             }),
-            // It is asked right, and says what the operator has to mend.
-            400..=499 => bail!("{}", self.problem()?.detail),
+            // It says what the operator has to mend.
+            400..=499 => match self.problem()? {
+                problem if is_out_of_reach(&problem) => Err(CannotReach(problem.detail).into()),
+                problem => bail!("{}", problem.detail),
+            },
             _ => Err(self.cannot_reach()),
         }
     }
@@ -290,9 +296,7 @@ impl Reply {
     /// A node that cannot answer says why.
     fn cannot_reach(&self) -> anyhow::Error {
         match self.problem() {
-            Ok(problem) if problem.kind.ends_with(":unreachable") => {
-                CannotReach(problem.detail).into()
-            }
+            Ok(problem) if is_out_of_reach(&problem) => CannotReach(problem.detail).into(),
             Ok(problem) => CannotReach::new(&self.place, problem.detail).into(),
             Err(error) => error,
         }
@@ -355,6 +359,11 @@ pub(crate) fn in_parallel<T: Send>(
         })
     };
     members.chunks(AT_ONCE).flat_map(ask_some).collect()
+}
+
+/// Whether the node answers, and the member that was to be asked does not.
+fn is_out_of_reach(problem: &Problem) -> bool {
+    [":unreachable", ":older-version"].iter().any(|kind| problem.kind.ends_with(kind))
 }
 
 /// The path of a question or command to another member, if one is given.

@@ -1,4 +1,4 @@
-//! Admin commands: `resign`, `transfer`, `drain`, `undrain`, `prefer`, `reload-keys`.
+//! Admin commands: `resign`, `transfer`, `drain`, `undrain`, `prefer`, `reload`, `reload-keys`.
 //!
 //! The node forwards a command that is for the leader, or for another member, and passes on the answer.
 
@@ -24,6 +24,13 @@ Examples:
   doyen drain n2 --for 2h        n2, asked through this member
 
 Exit: 0 accepted, 1 rejected, 2 wrong usage or admin secret, 3 the node or the member cannot be reached.";
+
+const RELOAD: &str = "\
+Used at once: keys, admin secret, log, hooks, this member's priority. From the next term on: timing.jitter, stagger,
+tenure, penalty_decay and probe, and preemption. Everything else needs a restart: then nothing changes, and the answer
+says which setting it is and why. SIGHUP does the same; the log says what came of it.
+
+Exit: 0 reloaded, 1 refused, 2 wrong usage or admin secret, 3 the node or the member cannot be reached.";
 
 const PREFER: &str = "\
 Examples:
@@ -89,6 +96,16 @@ pub(crate) enum Admin {
         flags: CommandFlags,
     },
 
+    /// Make a node read its configuration, its keys and its admin secret again
+    #[command(after_help = RELOAD)]
+    Reload {
+        /// The member that reloads, by name or id [default: the node itself]
+        #[arg(value_name = "MEMBER")]
+        member: Option<String>,
+        #[command(flatten)]
+        flags: CommandFlags,
+    },
+
     /// Make a node read its key file again
     #[command(after_help = EXITS)]
     ReloadKeys(CommandFlags),
@@ -130,6 +147,7 @@ impl Admin {
                 let member = MemberRef::Name(member);
                 flags.send("prefer", &Prefer { member, lasting: text(duration) })
             }
+            Self::Reload { member, flags } => flags.send_to(member.as_ref(), "reload", &json!({})),
             Self::ReloadKeys(flags) => flags.send("reload-keys", &json!({})),
         }
     }

@@ -293,3 +293,92 @@ impl List {
 fn is_unset(problem: &str) -> bool {
     problem.contains("no key_file")
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn member(id: u32) -> Value {
+        json!({
+            "id": id, "name": format!("n{id}"), "address": format!("192.0.2.{id}:7400"), "observed_address": null,
+            "role": "follower", "priority": id, "witness": false, "reachable": true, "config_mismatch": false,
+            "last_seen_ms": 10, "rtt_us": 100, "unreachable": [], "eligible": true, "recent_failures": 0,
+        })
+    }
+
+    fn diagnosis(id: u32, keys: &[&str]) -> Value {
+        json!({
+            "status": {
+                "cluster": "orders", "algorithm": "quorum", "version": "0.1.0", "id": id, "name": format!("n{id}"),
+                "incarnation": 1, "role": "follower", "leader": 3, "term": 4, "lease": null, "why": null,
+                "rejoining": false, "drained": false, "never_leads": false, "drained_remaining_ms": null,
+                "preference": null, "next": 2, "succession": [3, 2, 1],
+                "members": (1..=3).map(member).collect::<Vec<_>>(),
+            },
+            "datagrams": 4,
+            "keys": { "in_use": keys, "in_file": keys, "problem": null },
+            "unix_ms": 0,
+        })
+    }
+
+    /// What is found if the second of three members is like this, and its clock is ahead by so much.
+    fn found(second: Value, clock_offset_ms: i64) -> Vec<(Severity, String, String)> {
+        let read = |value| serde_json::from_value::<Diagnosis>(value).expect("a diagnosis");
+        let examined = |name: &str, answer, clock_offset_ms| Examined {
+            name: name.to_owned(),
+            answer,
+            clock_offset_ms,
+        };
+        let all = [
+            examined("n1", Ok(read(diagnosis(1, &["aa"]))), 0),
+            examined("n2", Ok(read(second)), clock_offset_ms),
+            examined("n3", Ok(read(diagnosis(3, &["aa"]))), 0),
+        ];
+        let found = findings(&read(diagnosis(1, &["aa"])), &all);
+        found.into_iter().map(|it| (it.severity, it.member, it.problem)).collect()
+    }
+
+    #[test]
+    fn members_that_are_alike_need_no_mending() {
+        assert_eq!(found(diagnosis(2, &["aa"]), 900), []);
+    }
+
+    #[test]
+    fn each_difference_is_one_finding() {
+        let of_n2 = |severity, problem: &str| vec![(severity, "n2".to_owned(), problem.to_owned())];
+        let told = "its clock is 4.2 s behind that of n1";
+        assert_eq!(found(diagnosis(2, &["aa"]), -4200), of_n2(Severity::Should, told));
+        let told = "has 2 keys: a rotation is not complete";
+        assert_eq!(found(diagnosis(2, &["aa", "bb"]), 0), of_n2(Severity::Should, told));
+        let changed = |path: &str, value: Value| {
+            let mut second = diagnosis(2, &["aa"]);
+            *second.pointer_mut(path).expect("it is there") = value;
+            found(second, 0)
+        };
+        let told = "runs doyen 0.2.0, and n1 runs 0.1.0";
+        assert_eq!(changed("/status/version", json!("0.2.0")), of_n2(Severity::Should, told));
+        let told = "lists n3 at 192.0.2.9:7400, and n1 lists n3 at 192.0.2.3:7400";
+        let address = changed("/status/members/2/address", json!("192.0.2.9:7400"));
+        assert_eq!(address, of_n2(Severity::Should, told));
+        let reachable = changed("/status/members/2/reachable", json!(false));
+        assert_eq!(reachable, of_n2(Severity::Must, "does not reach n3"));
+        let told = "uses the keys aa, and its key file has aa, bb";
+        assert_eq!(changed("/keys/in_file", json!(["aa", "bb"])), of_n2(Severity::Should, told));
+        let rejoins = changed("/status/rejoining", json!(true));
+        assert_eq!(rejoins, of_n2(Severity::Must, "lost its state and rejoins"));
+    }
+
+    #[test]
+    fn a_member_that_cannot_open_what_another_seals_is_found_first() {
+        let found = found(diagnosis(2, &["bb"]), 5000);
+        let musts: Vec<&str> = found
+            .iter()
+            .take_while(|(severity, ..)| *severity == Severity::Must)
+            .map(|(_, _, problem)| problem.as_str())
+            .collect();
+        assert!(musts.contains(&"seals with bb, which n1 does not have"), "{musts:?}");
+        assert!(musts.contains(&"seals with aa, which n2 does not have"), "{musts:?}");
+    }
+}

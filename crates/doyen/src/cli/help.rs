@@ -9,7 +9,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Observe a running cluster", &["status", "wait", "watch", "history", "explain", "doctor"]),
     (
         "Control a running cluster",
-        &["resign", "transfer", "drain", "undrain", "prefer", "keys", "reload-keys"],
+        &["resign", "transfer", "drain", "undrain", "prefer", "keys", "reload", "reload-keys"],
     ),
     (
         "Study an election",

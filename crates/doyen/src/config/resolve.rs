@@ -138,6 +138,7 @@ impl Resolver<'_> {
         let key_file = self.key_file(listen);
         let state_dir = self.required("state_dir").map(PathBuf::from);
         let algorithm = self.value("algorithm");
+        let log = self.value("log");
         let grace: Span = self.value("grace");
         let trace = self.get("trace").map(PathBuf::from);
         self.check_algorithm(algorithm, &listed);
@@ -162,6 +163,7 @@ impl Resolver<'_> {
             attribute,
             core: core?,
             trace,
+            log,
             grace: Duration::from_nanos(grace.as_nanos()),
             margin: Duration::from_nanos(margin.as_nanos()),
             hooks,

@@ -77,7 +77,7 @@ pub(super) const TABLES: [(&str, &str); 5] = [
 /// The table that occurs once per member.
 pub(super) const MEMBER: &str = "member";
 
-pub(super) const KEYS: [Key; 42] = [
+pub(super) const KEYS: [Key; 43] = [
     key("cluster", Kind::Name, Required("give the cluster a name, the same for every member"))
         .set("\"orders\"")
         .help("Name of the cluster")
@@ -137,6 +137,9 @@ pub(super) const KEYS: [Key; 42] = [
             "Only quorum tolerates partitions and gives leases. The others (`doyen algorithms`) run hardened, for study: \
              in a partition each side elects a leader.",
         ),
+    key("log", Kind::Filter, Is("\"info\""))
+        .help("What is logged: off, error, warn, info, debug or trace")
+        .details("Or modules with their levels: `info,doyen::node=debug`."),
     key("grace", Kind::Duration, Is("\"10s\""))
         .help("How long a stop (SIGTERM) may take to transfer leadership"),
     key("margin", Kind::Duration, Derived("a fifth of the lease, at least 50ms"))

@@ -34,6 +34,7 @@ mod packaging;
 mod permits;
 mod pipes;
 mod processes;
+mod reload;
 mod reports;
 mod rotation;
 mod run;
