@@ -28,6 +28,7 @@ mod commands;
 mod connections;
 mod forward;
 mod health;
+mod keys;
 mod locks;
 mod metrics;
 mod observer;
@@ -74,6 +75,7 @@ use watchers::Watchers;
 
 pub use auth::{Admin, BearerSecret, PreparedAdmin, SECRET_FILE, SecretError, only_value};
 pub use commands::{Accepted, Drain, MemberRef, Pause, Prefer, Transfer};
+pub use keys::{Diagnosis, KeyOffer, KeyRef};
 pub use permit::{PermitGiven, PermitRequest, TokenGiven};
 pub use problem::Problem;
 pub use report::{LeaderReport, Name};

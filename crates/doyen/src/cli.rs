@@ -12,6 +12,7 @@ pub(crate) mod client;
 mod cluster;
 mod commands;
 mod compare;
+mod doctor;
 mod election;
 mod estimate;
 mod explain;
@@ -20,6 +21,7 @@ mod help;
 mod history;
 mod init;
 mod keygen;
+mod keys;
 mod lab;
 mod lease_holder;
 mod lock;
@@ -28,6 +30,7 @@ mod node;
 mod output;
 mod progress;
 mod rejoin;
+mod reload;
 mod replay;
 mod run;
 mod scenarios;
@@ -106,6 +109,7 @@ enum Command {
     Cluster(cluster::Cluster),
     Init(Box<init::Init>),
     Keygen(keygen::Keygen),
+    Keys(keys::Keys),
     Node(Box<node::Node>),
     Run(Box<run::Run>),
     Lock(Box<lock::Lock>),
@@ -123,6 +127,7 @@ enum Command {
     Watch(watch::Watch),
     History(history::History),
     Explain(explain::Explain),
+    Doctor(doctor::Doctor),
     #[command(hide = true)]
     Manual(manual::Manual),
     #[command(flatten)]
@@ -162,6 +167,7 @@ fn run() -> Result<Answer> {
         Command::Cluster(cluster) => cluster.run(),
         Command::Init(init) => init.run(),
         Command::Keygen(keygen) => keygen.run(),
+        Command::Keys(keys) => keys.run(),
         Command::Node(node) => node.run(),
         Command::Run(run) => run.run(),
         Command::Lock(lock) => lock.run(),
@@ -179,6 +185,7 @@ fn run() -> Result<Answer> {
         Command::Watch(watch) => watch.run(),
         Command::History(history) => history.run(),
         Command::Explain(explain) => explain.run(),
+        Command::Doctor(doctor) => doctor.run(),
         Command::Manual(manual) => manual.run(Arguments::command()),
         Command::Admin(admin) => admin.run(),
     }

@@ -111,6 +111,8 @@ pub struct Settings {
     pub trace: Option<PathBuf>,
     /// How much of that is kept.
     pub trace_limits: Limits,
+    /// What is logged: a level, or modules with their levels.
+    pub log: String,
     /// How long a stop may take to transfer leadership.
     pub grace: Duration,
     /// How long before the end of a lease that is not renewed a job and hooks are ended.

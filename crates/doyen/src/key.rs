@@ -205,7 +205,7 @@ impl Keyring {
         &self.keys
     }
 
-    /// The fingerprints of the keys, in their order.
+    /// The fingerprints of the keys; the first one seals.
     pub fn fingerprints(&self) -> Vec<String> {
         self.keys.iter().map(Key::fingerprint).collect()
     }

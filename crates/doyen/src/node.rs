@@ -19,10 +19,12 @@ mod filter;
 mod history;
 mod host;
 mod inspect;
+pub mod keys;
 mod log;
 mod network;
 mod publish;
 pub mod relay;
+pub mod reload;
 pub mod replay;
 mod resolver;
 mod start;
@@ -46,11 +48,13 @@ use doyen_core::members::{Incarnation, NodeId, Term};
 use doyen_core::protocol::{AdminCommand, Refusal};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::key::{KeyFile, Keyring};
+use crate::key::Keyring;
 use crate::leadership::{FencingToken, Leadership, Permits};
 use counters::Counters;
+use keys::Keys;
 use publish::Subscription;
 use relay::{Inbox, RelayError, Relayed};
+use reload::Reloads;
 use status::{Entry, Status};
 use waker::CommandSender;
 
@@ -75,6 +79,8 @@ pub enum Command {
     Campaign(CommandAnswer),
     /// Use these keys from now on.
     UseKeys(Keyring, CommandAnswer),
+    /// Use this timing from the next term on.
+    Retime(Box<doyen_core::config::Config>, CommandAnswer),
     /// Send a packet to the present process of a member.
     Relay {
         /// The member.
@@ -110,6 +116,9 @@ pub enum CommandError {
     /// The new keys cannot be used.
     #[error("the new keys cannot be used, and the node keeps its old ones: {0}")]
     InvalidKeys(String),
+    /// The configuration cannot be used, or a change needs a restart.
+    #[error("{0}")]
+    NotReloaded(String),
     /// The member has lost its state and has not rejoined yet.
     #[error("the node has lost its state and is rejoining; retry when it has rejoined")]
     Rejoining,
@@ -234,8 +243,9 @@ pub struct Handle {
     history: watch::Receiver<Arc<Vec<Entry>>>,
     counters: Arc<Counters>,
     commands: CommandSender,
-    key_file: Option<KeyFile>,
+    keys: Keys,
     relayed: Inbox,
+    reloads: Reloads,
     /// By how many thousandths any clock may be wrong.
     clock_drift: u32,
 }
@@ -272,12 +282,22 @@ impl Handle {
     fn new(
         subscription: Subscription,
         commands: CommandSender,
-        key_file: Option<KeyFile>,
+        keys: Keys,
         clock_drift: u32,
     ) -> Self {
         let Subscription { leadership, permits, status, history, counters, relayed } = subscription;
         let leadership = Leadership::new(leadership, permits);
-        Self { leadership, status, history, counters, commands, key_file, relayed, clock_drift }
+        Self {
+            leadership,
+            status,
+            history,
+            counters,
+            commands,
+            keys,
+            relayed,
+            reloads: Reloads::default(),
+            clock_drift,
+        }
     }
 
     /// Whether this node leads, checked at the moment of acting.
@@ -341,20 +361,6 @@ impl Handle {
     /// Makes the member start an election.
     pub async fn campaign(&self) -> Result<(), CommandError> {
         self.send(Command::Campaign).await
-    }
-
-    /// Reads the key file again and returns the keys as text; if that fails, the old keys stay. The file is not read by the
-    /// loop, because a disk may not answer.
-    pub async fn reload_keys(&self) -> Result<String, CommandError> {
-        let file = self.key_file.clone();
-        let read = tokio::task::spawn_blocking(move || Keyring::of(file.as_ref())).await;
-        let keys = match read {
-            Ok(keys) => keys.map_err(|error| CommandError::InvalidKeys(error.to_string()))?,
-            Err(_) => return Err(CommandError::Stopped),
-        };
-        let text = keys.told();
-        self.send(|answer| Command::UseKeys(keys, answer)).await?;
-        Ok(text)
     }
 
     /// Sends a packet to the present process of another member, sealed. It may be lost on the way, like every datagram.

@@ -142,7 +142,9 @@ pub(super) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(prefer))
         .routes(routes!(pause))
         .routes(routes!(resume))
-        .routes(routes!(reload_keys));
+        .routes(routes!(reload_keys))
+        .routes(routes!(reload))
+        .merge(super::keys::routes());
     describe(router.get_openapi_mut());
     router
 }
@@ -305,8 +307,18 @@ async fn reload_keys(call: Call<Nothing>) -> Result<Accepted, Problem> {
     call.answer(reloaded, "reload-keys".to_owned()).await
 }
 
+/// Read the configuration, the key file and the admin secret again. Nothing changes if one of them is refused, or needs a
+/// restart.
+#[utoipa::path(post, path = "/v1/reload", tag = "commands")]
+async fn reload(call: Call<Nothing>) -> Result<Accepted, Problem> {
+    let handle = call.app.handle.clone();
+    let reloaded =
+        async move { handle.reload().await.map(Effect::from).map_err(CommandError::NotReloaded) };
+    call.answer(reloaded, "reload".to_owned()).await
+}
+
 /// What a member does that accepts a command, and why that may not have the desired effect.
-struct Effect {
+pub(super) struct Effect {
     does: String,
     note: Option<String>,
 }
@@ -327,6 +339,11 @@ impl App {
             let detail = format!("{member} is not a member; the members are {}", names.join(", "));
             Kind::UnknownMember.with_detail(detail)
         })
+    }
+
+    /// Why a command was not carried out.
+    pub(super) fn explain(&self, error: &CommandError) -> Problem {
+        explain(&self.handle.status(), error)
     }
 }
 
@@ -364,7 +381,7 @@ impl<T> Call<T> {
     }
 
     /// Waits for the member's answer, and logs it if it is yes; `audit.rs` logs rejections.
-    async fn answer(
+    pub(super) async fn answer(
         self,
         result: impl Future<Output = Result<Effect, CommandError>>,
         command: String,
@@ -383,7 +400,7 @@ impl<T> Call<T> {
                 );
                 Ok(Accepted { name: node, accepted: does, term, note })
             }
-            Ok(Err(error)) => Err(explain(&self.app.handle.status(), &error)),
+            Ok(Err(error)) => Err(self.app.explain(&error)),
             Err(_) => Err(Kind::NoAnswer.with_detail("the node did not answer; it may be stuck")),
         }
     }
@@ -416,6 +433,7 @@ fn explain(status: &Status, error: &CommandError) -> Problem {
         CommandError::Busy => return Kind::Busy.with_detail(text),
         CommandError::Stopped => return Kind::Stopped.with_detail(text),
         CommandError::InvalidKeys(_) => return Kind::KeysUnreadable.with_detail(text),
+        CommandError::NotReloaded(_) => return Kind::NotReloaded.with_detail(text),
     };
     let (leader, name) = (Name::of_leader(status), &status.name);
     let problem = match refusal {

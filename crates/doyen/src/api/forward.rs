@@ -43,6 +43,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use super::App;
 use super::call::read_body;
 use super::commands::MemberRef;
+use super::keys;
 use super::problem::{Kind, Problem};
 use super::report::Name;
 use super::server::ConnInfo;
@@ -56,10 +57,10 @@ pub(super) use caller::{Forwarder, Unanswered};
 pub(super) use packet::{Call, Reply};
 
 /// What may be read from another member.
-const READS: [&str; 2] = ["/v1/status", "/v1/history"];
+const READS: [&str; 3] = ["/v1/status", "/v1/history", "/v1/diagnosis"];
 
 /// The commands that another member may be given.
-const COMMANDS: [&str; 7] = [
+const COMMANDS: [&str; 11] = [
     "/v1/resign",
     "/v1/transfer",
     "/v1/prefer",
@@ -67,6 +68,10 @@ const COMMANDS: [&str; 7] = [
     "/v1/drain",
     "/v1/undrain",
     "/v1/reload-keys",
+    "/v1/reload",
+    keys::ADD,
+    "/v1/keys/promote",
+    "/v1/keys/retire",
 ];
 
 /// Those that are for the leader.

@@ -13,6 +13,7 @@ use doyen::node::Handle;
 use doyen_core::members::{NodeId, Term};
 use doyen_core::protocol::Role;
 use tokio::process::Command;
+use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use tracing::warn;
 
@@ -24,6 +25,7 @@ const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// The command, and what it needs to know.
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct ChangeHook {
     command: Vec<String>,
     timeout: Duration,
@@ -44,21 +46,25 @@ impl ChangeHook {
         }
     }
 
-    /// Runs the command whenever there is something to tell, until the node has ended.
-    pub(super) async fn run(self, handle: Handle) {
-        if self.command.is_empty() {
-            return;
-        }
+    /// Runs the command whenever there is something to tell, until the node has ended. One that is changed is told the state
+    /// too.
+    pub(super) async fn run(mut hooks: watch::Receiver<Self>, handle: Handle) {
         let mut states = handle.leadership().watch();
-        let mut told: Option<State> = None;
+        let mut told: Option<(Self, State)> = None;
         loop {
+            let hook = hooks.borrow_and_update().clone();
             let LeadershipState { leader, term, role, .. } = *states.borrow_and_update();
-            let state = (leader, term, role);
-            if role.is_some() && told != Some(state) {
-                self.tell(state, &handle).await;
-                told = Some(state);
-            } else if states.changed().await.is_err() {
-                return;
+            let next = (hook, (leader, term, role));
+            if role.is_some() && !next.0.command.is_empty() && told.as_ref() != Some(&next) {
+                next.0.tell(next.1, &handle).await;
+                told = Some(next);
+                continue;
+            }
+            tokio::select! {
+                changed = states.changed() => if changed.is_err() {
+                    return;
+                },
+                Ok(()) = hooks.changed() => {}
             }
         }
     }

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use doyen::api::{self, Accepted, MemberRef, Problem};
 use doyen::config::{Configuration, Env, Settings};
@@ -57,6 +57,11 @@ impl CannotReach {
 
     pub(crate) fn new(place: &str, why: impl std::fmt::Display) -> Self {
         Self(format!("cannot reach {place}: {why}"))
+    }
+
+    /// As a node told it of another member.
+    pub(crate) fn told(text: String) -> Self {
+        Self(text)
     }
 }
 
@@ -293,7 +298,10 @@ impl Reply {
                 accepted.map(CommandResult::Accepted)
             }
             503 | 504 => Err(self.cannot_reach()),
-            _ => self.problem().map(CommandResult::Rejected),
+            _ => match self.problem()? {
+                problem if is_out_of_reach(&problem) => Err(CannotReach(problem.detail).into()),
+                problem => Ok(CommandResult::Rejected(problem)),
+            },
         }
     }
 
@@ -303,8 +311,11 @@ impl Reply {
             200 => serde_json::from_str(&self.text).map_err(|error| {
                 self.not_a_node(&format!("its answer to {path} cannot be read ({error})"))
             }),
-            // It is asked right, and says what the operator has to mend.
-            400..=499 => bail!("{}", self.problem()?.detail),
+            // It says what the operator has to mend.
+            400..=499 => match self.problem()? {
+                problem if is_out_of_reach(&problem) => Err(CannotReach(problem.detail).into()),
+                problem => bail!("{}", problem.detail),
+            },
             _ => Err(self.cannot_reach()),
         }
     }
@@ -312,9 +323,7 @@ impl Reply {
     /// A node that cannot answer says why.
     fn cannot_reach(&self) -> anyhow::Error {
         match self.problem() {
-            Ok(problem) if problem.kind.ends_with(":unreachable") => {
-                CannotReach(problem.detail).into()
-            }
+            Ok(problem) if is_out_of_reach(&problem) => CannotReach(problem.detail).into(),
             Ok(problem) => CannotReach::new(&self.place, problem.detail).into(),
             Err(error) => error,
         }
@@ -361,24 +370,27 @@ impl AdminClient {
             }
         }
     }
+}
 
-    /// Has every member answer the same question, several of them at once. Answers are in the order of the members.
-    pub(crate) fn ask_all<T: DeserializeOwned + Send>(
-        &self,
-        members: &[String],
-        path: &str,
-    ) -> Vec<Result<T>> {
-        let ask = |member: &String| self.get(&path_to(path, Some(member))?);
-        let ask_some = |some: &[String]| -> Vec<Result<T>> {
-            thread::scope(|scope| {
-                let asked = some.iter().map(|member| scope.spawn(move || ask(member)));
-                let asked: Vec<_> = asked.collect();
-                let panicked = |_| Err(anyhow!("the question failed; this is a bug in doyen"));
-                asked.into_iter().map(|it| it.join().unwrap_or_else(panicked)).collect()
-            })
-        };
-        members.chunks(AT_ONCE).flat_map(ask_some).collect()
-    }
+/// Asks every member something, several of them at once. Answers are in the order of the members.
+pub(crate) fn in_parallel<T: Send>(
+    members: &[String],
+    ask: impl Fn(&String) -> T + Sync,
+) -> Vec<T> {
+    let ask_some = |some: &[String]| -> Vec<T> {
+        thread::scope(|scope| {
+            let ask = &ask;
+            let asked = some.iter().map(|member| scope.spawn(move || ask(member)));
+            let asked: Vec<_> = asked.collect();
+            asked.into_iter().map(|it| it.join().expect("a question does not panic")).collect()
+        })
+    };
+    members.chunks(AT_ONCE).flat_map(ask_some).collect()
+}
+
+/// Whether the node answers, and the member that was to be asked does not.
+fn is_out_of_reach(problem: &Problem) -> bool {
+    [":unreachable", ":older-version"].iter().any(|kind| problem.kind.ends_with(kind))
 }
 
 /// The path of a question or command to another member, if one is given.

@@ -1,4 +1,4 @@
-//! Admin commands: `resign`, `transfer`, `drain`, `undrain`, `prefer`, `pause`, `resume`, `reload-keys`.
+//! Admin commands: `resign`, `transfer`, `drain`, `undrain`, `prefer`, `pause`, `resume`, `reload`, `reload-keys`.
 //!
 //! The node forwards a command that is for the leader, or for another member, and passes on the answer.
 
@@ -37,13 +37,20 @@ leader dies, there is none until `resume` or until the time is over.
 Any member takes the command and tells the others; no leader is needed.
 Exit: 0 accepted, 1 rejected, 2 wrong usage or admin secret, 3 the node cannot be reached.";
 
+const RELOAD: &str = "\
+Used at once: keys, admin secret, log, hooks, this member's priority. From the next term on: timing.jitter, stagger,
+tenure, penalty_decay and probe, and preemption. Everything else needs a restart: then nothing changes, and the answer
+says which setting it is and why. SIGHUP does the same; the log says what came of it.
+
+Exit: 0 reloaded, 1 refused, 2 wrong usage or admin secret, 3 the node or the member cannot be reached.";
+
 const PREFER: &str = "\
 Examples:
   doyen prefer n2 --for 2h
   doyen prefer n2 --for 0s       end the preference
 
-Any member may be asked: it forwards the command to the leader. A recent failure as leader counts more than a preference; `doyen transfer` makes the member leader
-nevertheless.
+Any member may be asked: it forwards the command to the leader. A recent failure as leader counts more
+than a preference; `doyen transfer` makes the member leader nevertheless.
 Exit: 0 accepted, 1 rejected, 2 wrong usage or admin secret, 3 the node or the leader cannot be reached.";
 
 #[derive(Subcommand, Debug)]
@@ -115,6 +122,16 @@ pub(crate) enum Admin {
     #[command(after_help = EXITS)]
     Resume(CommandFlags),
 
+    /// Make a node read its configuration, its keys and its admin secret again
+    #[command(after_help = RELOAD)]
+    Reload {
+        /// The member that reloads, by name or id [default: the node itself]
+        #[arg(value_name = "MEMBER")]
+        member: Option<String>,
+        #[command(flatten)]
+        flags: CommandFlags,
+    },
+
     /// Make a node read its key file again
     #[command(after_help = EXITS)]
     ReloadKeys(CommandFlags),
@@ -160,6 +177,7 @@ impl Admin {
                 flags.send("pause", &Pause { lasting: text(duration) })
             }
             Self::Resume(flags) => flags.send("resume", &json!({})),
+            Self::Reload { member, flags } => flags.send_to(member.as_ref(), "reload", &json!({})),
             Self::ReloadKeys(flags) => flags.send("reload-keys", &json!({})),
         }
     }

@@ -9,10 +9,21 @@ const GROUPS: &[(&str, &[&str])] = &[
         "Run a cluster",
         &["lab", "cluster", "init", "keygen", "node", "run", "lock", "rejoin", "fence"],
     ),
-    ("Observe a running cluster", &["status", "wait", "watch", "history", "explain"]),
+    ("Observe a running cluster", &["status", "wait", "watch", "history", "explain", "doctor"]),
     (
         "Control a running cluster",
-        &["resign", "transfer", "drain", "undrain", "prefer", "pause", "resume", "reload-keys"],
+        &[
+            "resign",
+            "transfer",
+            "drain",
+            "undrain",
+            "prefer",
+            "pause",
+            "resume",
+            "keys",
+            "reload",
+            "reload-keys",
+        ],
     ),
     (
         "Study an election",

@@ -7,7 +7,7 @@ use clap::Args;
 use doyen::node::status::Entry;
 use serde::Serialize;
 
-use super::client::{CannotReach, NodeFlags, SecretFlags, path_to};
+use super::client::{self, CannotReach, NodeFlags, SecretFlags, path_to};
 use super::terminal::{FAINT, styled, timestamp};
 use super::{Answer, system};
 
@@ -71,7 +71,10 @@ impl History {
         let client = self.node.connect_admin(&self.secret)?;
         let members = client.status()?.members;
         let names: Vec<String> = members.into_iter().map(|member| member.name).collect();
-        let answers = client.ask_all::<Vec<Entry>>(&names, &self.path());
+        let path = self.path();
+        let answers = client::in_parallel(&names, |name| -> Result<Vec<Entry>> {
+            client.get(&path_to(&path, Some(name))?)
+        });
         let (mut seen, mut missing) = (Vec::new(), Vec::new());
         for (member, answer) in names.iter().zip(answers) {
             match answer {

@@ -23,7 +23,7 @@ use tokio::time::sleep;
 use tracing::warn;
 
 use super::admin_socket::LocalAdmin;
-use super::node::Reloader;
+use super::reload::reload_by_signal;
 
 /// How often the lease file of another node is read.
 const LOOK: Duration = Duration::from_millis(5);
@@ -31,7 +31,7 @@ const LOOK: Duration = Duration::from_millis(5);
 /// A node under whose lease something may run.
 pub(super) enum Node {
     /// In this process.
-    Own { handle: Handle, announced: watch::Receiver<LeadershipState>, reloader: Reloader },
+    Own { handle: Handle, announced: watch::Receiver<LeadershipState> },
     /// In another process of this machine.
     Other(Attachment),
     /// No node: a lock of a cluster, which ends with the command.
@@ -71,9 +71,9 @@ impl Held {
 }
 
 impl Node {
-    pub(super) fn own(handle: Handle, reloader: Reloader) -> Self {
+    pub(super) fn own(handle: Handle) -> Self {
         let announced = handle.leadership().watch();
-        Self::Own { handle, announced, reloader }
+        Self::Own { handle, announced }
     }
 
     /// A lock that is held.
@@ -194,10 +194,10 @@ impl Node {
         }
     }
 
-    /// Reads the keys and the admin secret again; another node does so by itself.
+    /// Reads the configuration again; another node does so by itself.
     pub(super) fn reload(&self) {
-        if let Self::Own { reloader, .. } = self {
-            tokio::spawn(reloader.clone().reload());
+        if let Self::Own { handle, .. } = self {
+            tokio::spawn(reload_by_signal(handle.clone()));
         }
     }
 

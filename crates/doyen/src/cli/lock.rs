@@ -106,7 +106,8 @@ impl Lock {
         }
         let builder = Builder::new(name, nodes)?.owner(&self.owner());
         let supervision = self.supervision(name)?;
-        let log = self.log.start()?;
+        let filter = std::env::var("DOYEN_LOG").unwrap_or_else(|_| "info".to_owned());
+        let log = self.log.start(&filter)?;
         say_what_is_contained(&supervision.containment);
         let held = self.hold(builder, &supervision);
         // It is nobody else's: its name has the number of this process.

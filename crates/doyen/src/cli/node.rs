@@ -1,7 +1,8 @@
 //! `doyen node`: one member, until it is told to stop.
 //!
 //! The election has a thread of its own; this one serves HTTP and waits for signals. SIGTERM and SIGINT make the node
-//! transfer leadership and stop, a second one stops it at once, SIGHUP makes it read its keys and its admin secret again.
+//! transfer leadership and stop, a second one stops it at once, SIGHUP makes it read its configuration, its keys and its
+//! admin secret again.
 
 mod log;
 
@@ -12,12 +13,12 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, ValueEnum};
-use doyen::api::{self, Admin, Limits, SecretError, SecretReloader, ServeError};
+use doyen::api::{self, Admin, Limits, SecretError, ServeError};
 use doyen::clock;
 use doyen::config::{self, Configuration, Env, Override, Settings};
 use doyen::guardian::Handover;
 use doyen::guardian::lease_file::LeaseFile;
-use doyen::node::{self, Builder, Failure, Handle, Running};
+use doyen::node::{self, Builder, Failure, Running};
 use tokio::runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::{info, warn};
@@ -26,11 +27,12 @@ use super::Answer;
 use super::admin_socket::LocalAdmin;
 use super::change_hook::ChangeHook;
 use super::lease_holder::{Attachment, NoNodeYet};
+use super::reload::{HookChanges, Reloader, reload_by_signal};
 use super::service;
 use super::supervise::{self, Supervision};
 use super::system;
 use super::terminal::count;
-use log::Log;
+pub(super) use log::Log;
 
 /// The file descriptors of a node with a guardian, and a few connections.
 const NODE_FILES: usize = 40;
@@ -74,7 +76,7 @@ pub(crate) struct Node {
 }
 
 /// The configuration of a member, and how its process logs.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub(super) struct ConfigFlags {
     /// The configuration file [default: ./doyen.toml]
     #[arg(long, short, value_name = "FILE")]
@@ -88,7 +90,7 @@ pub(super) struct ConfigFlags {
 }
 
 /// How a process logs.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub(super) struct LogFlags {
     /// Format of the log
     #[arg(long = "log-format", value_enum, default_value_t, value_name = "FORMAT")]
@@ -96,8 +98,9 @@ pub(super) struct LogFlags {
 }
 
 impl LogFlags {
-    pub(super) fn start(&self) -> Result<Log> {
-        Log::start(self.format)
+    /// Starts to log what `filter` says.
+    pub(super) fn start(&self, filter: &str) -> Result<Log> {
+        Log::start(self.format, filter)
     }
 
     /// The same, for a guardian.
@@ -111,11 +114,11 @@ impl ConfigFlags {
         Ok(Configuration::load(self.config.as_deref(), &self.overrides.0, &Env::of_process())?)
     }
 
-    /// Prepares the process for a node: its memory, its file descriptors, its log.
-    pub(super) fn prepare(&self) -> Result<Log> {
+    /// Prepares the process for a node with these settings: its memory, its file descriptors, its log.
+    pub(super) fn prepare(&self, settings: &Settings) -> Result<Log> {
         system::protect_memory()?;
         system::check_free_files(NODE_FILES)?;
-        self.log.start()
+        self.log.start(&settings.log)
     }
 }
 
@@ -162,16 +165,15 @@ impl MemberFlags {
     fn serve_alone(&self, configuration: Configuration) -> Result<Result<()>> {
         let grace = configuration.settings.grace;
         supervise::check_hooks(&configuration.settings)?;
-        let change_hook = ChangeHook::of(&configuration.settings);
         let lease_file =
             self.lease_file.as_deref().map(supervise::create_lease_file).transpose()?;
-        let started = start(configuration, lease_file, None)?;
-        let reloader = started.reloader();
-        let Started { running, server } = started;
+        let started = start(configuration, &self.config, lease_file, None)?;
+        let Started { running, server, reloader, changes } = started;
         let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
         let ended = runtime.block_on(async {
-            tokio::spawn(change_hook.run(running.handle().clone()));
-            until_the_end(running, reloader, grace).await
+            tokio::spawn(reloader.serve());
+            tokio::spawn(ChangeHook::run(changes.change_hook, running.handle().clone()));
+            until_the_end(running, grace).await
         });
         // A thread may be reading keys from a disk that does not answer.
         runtime.shutdown_background();
@@ -189,7 +191,7 @@ impl MemberFlags {
 }
 
 /// The flags that override a setting, from the schema of the configuration.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Overrides(Vec<Override>);
 
 impl Args for Overrides {
@@ -264,7 +266,7 @@ impl Node {
     }
 
     fn prepare_and_serve(&self, configuration: Configuration) -> Result<Answer> {
-        let log = self.member.config.prepare()?;
+        let log = self.member.config.prepare(&configuration.settings)?;
         if self.while_stdin_is_open {
             end_with_stdin();
         }
@@ -302,30 +304,8 @@ fn introduction(settings: &Settings) -> String {
 pub(super) struct Started {
     pub(super) running: Running,
     pub(super) server: api::Server,
-}
-
-impl Started {
-    pub(super) fn reloader(&self) -> Reloader {
-        Reloader { handle: self.running.handle().clone(), secret: self.server.secret() }
-    }
-}
-
-/// Has a node read its keys and its admin secret again.
-#[derive(Clone)]
-pub(super) struct Reloader {
-    handle: Handle,
-    secret: SecretReloader,
-}
-
-impl Reloader {
-    pub(super) async fn reload(self) {
-        if let Err(error) = self.secret.reload() {
-            warn!("admin secret not reloaded: {error}");
-        }
-        if let Err(error) = self.handle.reload_keys().await {
-            warn!("keys not reloaded: {error}");
-        }
-    }
+    pub(super) reloader: Reloader,
+    pub(super) changes: HookChanges,
 }
 
 /// HTTP cannot be served.
@@ -357,9 +337,11 @@ pub(super) fn may_pass(error: &anyhow::Error) -> bool {
     }
 }
 
-/// Starts the node and its HTTP server. `handover`: what it shares with its guardian, if it has one.
+/// Starts the node and its HTTP server. `flags`: where its configuration is read again; `handover`: what it shares with its
+/// guardian, if it has one.
 pub(super) fn start(
     configuration: Configuration,
+    flags: &ConfigFlags,
     lease_file: Option<LeaseFile>,
     handover: Option<Handover>,
 ) -> Result<Started> {
@@ -381,6 +363,7 @@ pub(super) fn start(
     let prepared = has_state.then(|| admin.clone().prepare()).transpose()?;
     log_warnings(&configuration);
     let introduction = introduction(&configuration.settings);
+    let current = configuration.clone();
     let builder = Builder::new(configuration).lease_file(lease_file).handover(handover);
     let running = builder.start()?;
     info!("{introduction}");
@@ -390,8 +373,9 @@ pub(super) fn start(
     let handle = running.handle().clone();
     let prepared = prepared.map_or_else(|| admin.prepare(), Ok)?;
     let server = api::start(handle.clone(), listener, prepared, Limits::default())?;
-    service::notify_of(handle).context("cannot notify the service manager")?;
-    Ok(Started { running, server })
+    service::notify_of(handle.clone()).context("cannot notify the service manager")?;
+    let (reloader, changes) = Reloader::new(handle, server.secret(), flags.clone(), current);
+    Ok(Started { running, server, reloader, changes })
 }
 
 fn log_warnings(configuration: &Configuration) {
@@ -408,7 +392,7 @@ fn log_warnings(configuration: &Configuration) {
 }
 
 /// Waits for the node's end, and passes signals on to it.
-async fn until_the_end(running: Running, reloader: Reloader, grace: Duration) -> Result<()> {
+async fn until_the_end(running: Running, grace: Duration) -> Result<()> {
     let handle = running.handle().clone();
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -420,7 +404,7 @@ async fn until_the_end(running: Running, reloader: Reloader, grace: Duration) ->
         tokio::select! {
             ended = &mut ended => return Ok(ended?),
             _ = hang_up.recv() => {
-                tokio::spawn(reloader.clone().reload());
+                tokio::spawn(reload_by_signal(handle.clone()));
                 continue;
             }
             _ = terminate.recv() => {}

@@ -49,7 +49,7 @@ impl Rejoin {
     pub(super) fn run(&self) -> Result<Answer> {
         let configuration = self.config.load()?;
         check_user(&configuration.settings.state_dir)?;
-        let log = self.config.prepare()?;
+        let log = self.config.prepare(&configuration.settings)?;
         let rejoined = self.rejoin(configuration);
         log.finish();
         match rejoined {

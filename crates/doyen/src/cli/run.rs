@@ -81,7 +81,7 @@ impl Run {
     }
 
     fn prepare_and_serve(&self, configuration: Configuration) -> Result<Answer> {
-        let log = self.member.config.prepare()?;
+        let log = self.member.config.prepare(&configuration.settings)?;
         let served = self.serve(configuration);
         log.finish();
         served

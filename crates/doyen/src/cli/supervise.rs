@@ -17,12 +17,13 @@ use doyen::guardian::lease_file::LeaseFile;
 use doyen::guardian::{CANNOT_EXECUTE, FAILED, Guardian, Handover, Hook, Hooks, NOT_FOUND, Plan};
 use rustix::fs::{Access, access};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior, sleep_until};
 use tracing::{info, warn};
 
+use super::change_hook::ChangeHook;
 use super::lease_holder::{Attachment, Held, Node, Position};
-use super::node::MemberFlags;
+use super::node::{ConfigFlags, MemberFlags, Started};
 use super::terminal::span;
 
 /// A command that runs for this long has started well.
@@ -45,6 +46,8 @@ pub(super) struct Supervision {
     pub(super) handover: Handover,
     /// What is run when this member leads, and when it does not.
     pub(super) hooks: Hooks,
+    /// Where the configuration is read again.
+    pub(super) config: ConfigFlags,
     /// The format of the log.
     pub(super) log_format: doyen::guardian::LogFormat,
     /// Where the lease is published.
@@ -71,6 +74,7 @@ impl Supervision {
             margin,
             handover: Handover::create().context("cannot share memory with the guardian")?,
             hooks: settings.hooks.clone(),
+            config: flags.config.clone(),
             log_format: flags.config.log.format(),
             lease_file: flags
                 .lease_file
@@ -90,18 +94,20 @@ impl Supervision {
 pub(super) fn serve(configuration: Configuration, options: &Supervision) -> Result<Result<i32>> {
     let lease_file = create_lease_file(&options.lease_file)?;
     let handover = options.handover.try_clone()?;
-    let change_hook = super::change_hook::ChangeHook::of(&configuration.settings);
-    let started = super::node::start(configuration, Some(lease_file), Some(handover))?;
+    let started =
+        super::node::start(configuration, &options.config, Some(lease_file), Some(handover))?;
+    let Started { running, server, reloader, changes } = started;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let handle = started.running.handle().clone();
-    let supervisor = Supervisor::new(Node::own(handle.clone(), started.reloader()), options)?;
+    let handle = running.handle().clone();
+    let supervisor = Supervisor::new(Node::own(handle.clone()), options, Some(changes.hooks))?;
     let ended = runtime.block_on(async {
-        tokio::spawn(change_hook.run(handle));
-        supervisor.supervise(async { Ok(started.running.ended().await?) }).await
+        tokio::spawn(reloader.serve());
+        tokio::spawn(ChangeHook::run(changes.change_hook, handle));
+        supervisor.supervise(async { Ok(running.ended().await?) }).await
     });
     runtime.shutdown_background();
     if ended.is_ok() {
-        started.server.stop();
+        server.stop();
     }
     Ok(ended)
 }
@@ -109,7 +115,7 @@ pub(super) fn serve(configuration: Configuration, options: &Supervision) -> Resu
 /// Runs the command under the lease of a node that runs in another process of this machine. Returns what [`serve`] does.
 pub(super) fn serve_beside(node: Attachment, options: &Supervision) -> Result<Result<i32>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let supervisor = Supervisor::new(Node::Other(node), options)?;
+    let supervisor = Supervisor::new(Node::Other(node), options, None)?;
     Ok(runtime.block_on(supervisor.supervise(std::future::pending())))
 }
 
@@ -193,6 +199,8 @@ enum Job {
 struct Supervisor<'a> {
     node: Node,
     options: &'a Supervision,
+    /// The hooks, as they may change; none of a node in another process.
+    hooks: Option<watch::Receiver<Hooks>>,
     guardian: Arc<Guardian>,
     reports: mpsc::UnboundedReceiver<Report>,
     job: Job,
@@ -241,11 +249,16 @@ impl Signals {
 }
 
 impl<'a> Supervisor<'a> {
-    fn new(node: Node, options: &'a Supervision) -> Result<Self> {
-        let (guardian, reports) = start_guardian(&node, options)?;
+    fn new(
+        node: Node,
+        options: &'a Supervision,
+        hooks: Option<watch::Receiver<Hooks>>,
+    ) -> Result<Self> {
+        let (guardian, reports) = start_guardian(&node, options, &options.hooks)?;
         Ok(Self {
             node,
             options,
+            hooks,
             guardian,
             reports,
             job: Job::Clearing { held: None },
@@ -293,6 +306,7 @@ impl<'a> Supervisor<'a> {
                 () = sleep_until(wake) => {}
                 report = self.reports.recv() => self.on_report(report)?,
                 _ = pings.tick() => self.ping()?,
+                hooks = changed(&mut self.hooks) => self.ask(&Request::Hooks(hooks)),
                 (signal, ends) = signals.next() => self.on_signal(signal, ends)?,
             }
         }
@@ -525,7 +539,9 @@ impl<'a> Supervisor<'a> {
     fn replace_guardian(&mut self) -> Result<()> {
         warn!("the guardian died; starting a new one");
         self.guardian.end_what_is_left().context("the command survives its guardian")?;
-        (self.guardian, self.reports) = start_guardian(&self.node, self.options)?;
+        let hooks = self.hooks.as_ref().map(|hooks| hooks.borrow().clone());
+        let hooks = hooks.as_ref().unwrap_or(&self.options.hooks);
+        (self.guardian, self.reports) = start_guardian(&self.node, self.options, hooks)?;
         self.unanswered = 0;
         // What the dead one has set up is left to undo: until then the lease stays here.
         let before = std::mem::replace(&mut self.job, Job::Clearing { held: None });
@@ -536,10 +552,21 @@ impl<'a> Supervisor<'a> {
     }
 }
 
+/// Waits for other hooks; for ever, if they cannot change.
+async fn changed(hooks: &mut Option<watch::Receiver<Hooks>>) -> Hooks {
+    if let Some(hooks) = hooks
+        && hooks.changed().await.is_ok()
+    {
+        return hooks.borrow_and_update().clone();
+    }
+    std::future::pending().await
+}
+
 /// Starts a guardian and a thread that reads what it reports.
 fn start_guardian(
     node: &Node,
     options: &Supervision,
+    hooks: &Hooks,
 ) -> Result<(Arc<Guardian>, mpsc::UnboundedReceiver<Report>)> {
     let plan = Plan {
         lease_file: &options.lease_file,
@@ -547,7 +574,7 @@ fn start_guardian(
         lock: node.lock(),
         margin: options.margin,
         containment: &options.containment,
-        hooks: &options.hooks,
+        hooks,
         log_format: options.log_format,
         command: &options.command,
     };

@@ -19,9 +19,8 @@ use super::schema::{self, KEYS, Key, MEMBER, TABLES, keys_of, nearest};
 const FILE_VARIABLE: &str = "DOYEN_CONFIG";
 
 /// The variables that other parts of doyen read.
-const OTHER_VARIABLES: [&str; 11] = [
+const OTHER_VARIABLES: [&str; 10] = [
     FILE_VARIABLE,
-    "DOYEN_LOG",
     "DOYEN_NODE",
     "DOYEN_SECRET_FILE",
     "DOYEN_TERM",

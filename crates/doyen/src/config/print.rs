@@ -34,6 +34,24 @@ impl Report {
         self.members.push((source.to_string(), Values::new()));
     }
 
+    /// The names of the settings whose values differ, wherever they come from; those of members once.
+    pub fn differences(&self, other: &Self) -> Vec<&'static str> {
+        let differs = |one: &Values, another: &Values, name: &&'static str| {
+            let value = |values: &Values| values.get(name).map(|(value, _)| value.clone());
+            value(one) != value(another)
+        };
+        let differ = |name: &&'static str| {
+            let mut pairs = self.members.iter().zip(&other.members);
+            differs(&self.values, &other.values, name)
+                || pairs.any(|((_, one), (_, another))| differs(one, another, name))
+        };
+        let mut names: Vec<_> = KEYS.iter().map(|key| key.name).filter(differ).collect();
+        if self.members.len() != other.members.len() {
+            names.push(MEMBER);
+        }
+        names
+    }
+
     /// Settings and comments; both empty for an empty line.
     fn lines(&self) -> Vec<(String, String)> {
         let mut lines = Vec::new();

@@ -139,6 +139,7 @@ impl Resolver<'_> {
         let key_file = self.key_file(listen);
         let state_dir = self.required("state_dir").map(PathBuf::from);
         let algorithm = self.value("algorithm");
+        let log = self.value("log");
         let grace: Span = self.value("grace");
         let trace = self.get("trace").map(PathBuf::from);
         let trace_limits = Limits::of_files(self.value("trace_files"));
@@ -166,6 +167,7 @@ impl Resolver<'_> {
             core: core?,
             trace,
             trace_limits,
+            log,
             grace: Duration::from_nanos(grace.as_nanos()),
             margin: Duration::from_nanos(margin.as_nanos()),
             hooks,

@@ -136,6 +136,9 @@ pub(super) const KEYS: [Key; 43] = [
             "Only quorum tolerates partitions and gives leases. The others (`doyen algorithms`) run hardened, for study: \
              in a partition each side elects a leader.",
         ),
+    key("log", Kind::Filter, Is("\"info\""))
+        .help("What is logged: off, error, warn, info, debug or trace")
+        .details("Or modules with their levels: `info,doyen::node=debug`."),
     key("grace", Kind::Duration, Is("\"10s\""))
         .help("How long a stop (SIGTERM) may take to transfer leadership"),
     key("margin", Kind::Duration, Derived("a fifth of the lease, at least 50ms"))

@@ -38,6 +38,8 @@ pub(super) enum Kind {
     AddressOrOff,
     /// Of any machine: an IP address or a host name, and a port.
     Host,
+    /// What is logged: levels, of all or of modules.
+    Filter,
     /// Relative to the file that sets it.
     Path,
     StringList,
@@ -95,6 +97,7 @@ impl Kind {
                 return share.ok_or_else(|| self.mismatch(text, false));
             }
             Self::Name => return check_name(text).map(|()| text.to_owned()),
+            Self::Filter => return check_filter(text).map(|()| text.to_owned()),
             Self::Choice(words) => return choose(text, &words()),
             Self::Algorithm => {
                 return match text.parse::<Algorithm>() {
@@ -187,6 +190,22 @@ fn parse_duration(text: &str) -> Result<Span, String> {
     })
 }
 
+/// A word that is not a level would be taken for the name of a module, and silence all others.
+fn check_filter(text: &str) -> Result<(), String> {
+    let levels = ["off", "error", "warn", "info", "debug", "trace"];
+    let is_plain = |part: &&str| !part.contains(['[', ']', '{', '}']);
+    // Of a module, or of all.
+    let level_of = |part| str::rsplit(part, '=').next().unwrap_or_default().trim();
+    let is_level = |level: &&str| levels.contains(&level.to_ascii_lowercase().as_str());
+    match text.split(',').filter(is_plain).map(level_of).find(|level| !is_level(level)) {
+        None => Ok(()),
+        Some(wrong) => Err(format!(
+            "`{wrong}` is not a level; write {}, or a module and its level: doyen::node=debug",
+            levels.join(", ")
+        )),
+    }
+}
+
 /// Names of clusters and members appear in paths, logs and metrics.
 pub(crate) fn check_name(name: &str) -> Result<(), String> {
     let is_fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
@@ -228,4 +247,20 @@ pub(crate) fn check_address(text: &str) -> Result<(), String> {
     let is_host = host.len() <= 253 && host.split('.').all(is_label) && !is_number;
     let is_port = port.parse::<u16>().is_ok_and(|port| port != 0);
     if is_host && is_port { Ok(()) } else { Err(wrong()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_that_cannot_be_read_is_an_error() {
+        for text in ["info", "WARN", "off", "doyen=debug", "warn,doyen::node=trace"] {
+            assert_eq!(check_filter(text), Ok(()), "{text}");
+        }
+        for text in ["", "verbose", "warning", "info,doyen", "doyen=loud", "==", "info,"] {
+            let error = check_filter(text).expect_err(text);
+            assert!(error.contains("is not a level; write off, error, warn,"), "{error}");
+        }
+    }
 }

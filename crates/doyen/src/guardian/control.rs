@@ -10,13 +10,13 @@ use rustix::net::{
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::hook::Hook;
+use super::hook::{Hook, Hooks};
 
 /// The longest message: an error in words is the longest part.
 const LONGEST: usize = 4096;
 
 /// What a node wants of its guardian.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Request {
     /// Start the command, under the lease of this term, with this fencing token.
     Start {
@@ -32,6 +32,8 @@ pub enum Request {
         /// How long the command has, in nanoseconds.
         grace: u64,
     },
+    /// Run these hooks from now on.
+    Hooks(Hooks),
     /// Say that you are there.
     Ping,
     /// End the command, and yourself: the node ends as planned.

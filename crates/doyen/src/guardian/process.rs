@@ -255,6 +255,8 @@ impl Guardian {
                 }
                 self.report(Report::Pong);
             }
+            // What runs already ends as it began.
+            (Request::Hooks(hooks), _) => self.options.hooks = hooks,
             (Request::Start { term, token }, Phase::Idle) => self.enter(Start { term, token }),
             (Request::Start { .. }, _) => {
                 let why = "what was started before has not ended".to_owned();

@@ -50,6 +50,55 @@ impl KeyFile {
     pub fn read(&self) -> Result<Keyring, KeyFileError> {
         Ok(Draft::of(&self.path, self.readers)?.ring)
     }
+
+    /// Adds a key at the end, if it does not have it.
+    pub fn add(&self, key: &Key) -> Result<(), KeyFileError> {
+        let mut draft = Draft::of(&self.path, self.readers)?;
+        if draft.ring.keys().contains(key) {
+            return Ok(());
+        }
+        draft.lines.push(Zeroizing::new(key.to_line()));
+        draft.replace()
+    }
+
+    /// Moves the key with this fingerprint to the front, if it is not there.
+    pub fn promote(&self, fingerprint: &str) -> Result<(), KeyFileError> {
+        let mut draft = Draft::of(&self.path, self.readers)?;
+        match draft.place_of(fingerprint)? {
+            0 => Ok(()),
+            place => {
+                let lines = draft.key_lines();
+                draft.lines[lines[0]..=lines[place]].rotate_right(1);
+                draft.replace()
+            }
+        }
+    }
+
+    /// Removes all keys but the one with this fingerprint, which must be the first.
+    pub fn retire(&self, fingerprint: &str) -> Result<(), KeyFileError> {
+        let mut draft = Draft::of(&self.path, self.readers)?;
+        if draft.place_of(fingerprint)? > 0 {
+            return Err(KeyFileError::NotFirst(self.path.clone(), fingerprint.to_owned()));
+        }
+        match draft.key_lines()[..] {
+            [_, ref rest @ ..] if !rest.is_empty() => {
+                for &line in rest.iter().rev() {
+                    draft.lines.remove(line);
+                }
+                draft.replace()
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether it could be rewritten now: whether a file can be created in its folder.
+    pub fn check_writable(&self) -> Result<(), KeyFileError> {
+        let unwritable = |error| KeyFileError::Unwritable(self.path.clone(), error);
+        let target = fs::canonicalize(&self.path).map_err(unwritable)?;
+        let folder = target.parent().unwrap_or(Path::new("/"));
+        let access = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
+        rustix::fs::access(folder, access).map_err(|error| unwritable(error.into()))
+    }
 }
 
 /// What to do about a mode that exposes the keys.
@@ -82,6 +131,12 @@ pub enum KeyFileError {
     /// It cannot be written.
     #[error("cannot write the keys to {path}: {1}", path = .0.display())]
     Unwritable(PathBuf, io::Error),
+    /// It does not have the key with this fingerprint.
+    #[error("{path} has no key {1}", path = .0.display())]
+    NoSuchKey(PathBuf, String),
+    /// The key with this fingerprint does not seal.
+    #[error("{path} does not seal with {1}; promote it first", path = .0.display())]
+    NotFirst(PathBuf, String),
     /// It has only one key.
     #[error("{path} has only one key; add another first: doyen keygen --append {path}", path = .0.display())]
     OnlyOne(PathBuf),
@@ -172,10 +227,21 @@ impl Draft {
         })
     }
 
+    /// The lines of the keys, in the order of the keys.
+    fn key_lines(&self) -> Vec<usize> {
+        let is_key = |&line: &usize| !without_comment(&self.lines[line]).is_empty();
+        (0..self.lines.len()).filter(is_key).collect()
+    }
+
+    /// The place of the key with this fingerprint.
+    fn place_of(&self, fingerprint: &str) -> Result<usize, KeyFileError> {
+        let place = self.ring.fingerprints().iter().position(|it| it == fingerprint);
+        place.ok_or_else(|| KeyFileError::NoSuchKey(self.path.clone(), fingerprint.to_owned()))
+    }
+
     /// The lines of the first key and of the others.
     fn first_and_rest(&self) -> Result<(usize, Vec<usize>), KeyFileError> {
-        let is_key = |&line: &usize| !without_comment(&self.lines[line]).is_empty();
-        let mut keys = (0..self.lines.len()).filter(is_key);
+        let mut keys = self.key_lines().into_iter();
         match (keys.next(), keys.collect::<Vec<usize>>()) {
             (Some(first), rest) if !rest.is_empty() => Ok((first, rest)),
             _ => Err(KeyFileError::OnlyOne(self.path.clone())),

@@ -30,6 +30,7 @@ use super::inspect::{HostView, awaited, inspect, reaches};
 use super::log::LogLine;
 use super::network::{Network, Received};
 use super::publish::Publisher;
+use super::reload::NextTiming;
 use super::status::{LastLeader, Status};
 use super::store::{LONGEST_DURABLE, Store, refused};
 use super::timers::Timers;
@@ -103,6 +104,8 @@ pub(super) struct Host {
     last_snapshot: Moment,
     /// The last messages that the guardian has; none if they have to be sealed again.
     prepared: Option<Vec<(NodeId, Letter)>>,
+    /// Timing to be adopted with the next term.
+    next_timing: Option<NextTiming>,
     /// For algorithms that do not report changes of leadership.
     view_history: Option<ViewHistory>,
 }
@@ -159,6 +162,7 @@ impl Host {
             changed: true,
             last_snapshot: Moment::default(),
             prepared: None,
+            next_timing: None,
             view_history: (!Process::has_leases(&config)).then(|| ViewHistory::new(id)),
             settings,
             config,
@@ -344,7 +348,19 @@ impl Host {
         if let (Some(tracer), Some((at, what))) = (&mut self.tracer, named) {
             tracer.event(at, what, trace::told::<Process>(self.effects.list()));
         }
-        self.carry_out()
+        self.carry_out()?;
+        self.adopt_timing();
+        Ok(())
+    }
+
+    /// Adopts new timing, if a term has begun since it was set.
+    fn adopt_timing(&mut self) {
+        let term = self.member.view().term;
+        if let Some(next) = self.next_timing.take_if(|next| next.set_in < term) {
+            next.adopt(&mut self.config.inner.inner.inner);
+            let text = format!("uses its new timing from term {term} on");
+            self.log(LogLine::info("timing-adopted", text));
+        }
     }
 
     /// Carries out the effects of an event in order (3). `Persist` and `Announce` are barriers (4, 5): both are complete
@@ -447,6 +463,11 @@ impl Host {
                 self.prepare_handover();
                 let text = format!("reloaded its keys: {}", keys.told());
                 self.log(LogLine::info("keys-reloaded", text));
+                let _ = answer.send(Ok(()));
+            }
+            Command::Retime(config, answer) => {
+                let set_in = self.member.view().term;
+                self.next_timing = Some(NextTiming { config: *config, set_in });
                 let _ = answer.send(Ok(()));
             }
             Command::Relay { to, bytes, answer } => {

@@ -168,6 +168,7 @@ impl Network {
     pub(super) fn open(
         settings: &Arc<Settings>,
         session: SessionId,
+        keys: &Keyring,
         commands: CommandSender,
         log: &Logger,
     ) -> Result<Self, Failure> {
@@ -178,8 +179,6 @@ impl Network {
         filter::prepare(&socket, log);
         let resolver = Resolver::start(settings.members.len(), address, commands)
             .map_err(|error| Failure::System { what: "start a thread for names", error })?;
-        let keys = Keyring::of(settings.key_file.as_ref());
-        let keys = keys.map_err(|error| Failure::Keys(error.to_string()))?;
         let others = settings.members.iter().filter(|member| member.id != settings.me);
         let peer = |member: &Member| {
             // An address that is not a name needs no look-up.
@@ -188,7 +187,7 @@ impl Network {
         };
         Ok(Self {
             socket,
-            sealer: Sealer::new(&keys, &settings.cluster),
+            sealer: Sealer::new(keys, &settings.cluster),
             fingerprints: keys.fingerprints(),
             session,
             configuration: settings.configuration_id(),
@@ -694,7 +693,7 @@ mod tests {
         let (me, them) = (NodeId(1), NodeId(2));
         let [mine, earlier, theirs] = [7, 6, 8].map(SessionId::from_random);
         let mut peer = Peer::default();
-        let mut admit = |peer: &mut Peer, session, known| {
+        let admit = |peer: &mut Peer, session, known| {
             let envelope = Envelope {
                 from: them,
                 to: me,

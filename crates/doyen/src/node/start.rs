@@ -16,6 +16,7 @@ use rand_pcg::rand_core::{Rng as _, SeedableRng as _};
 use tokio::sync::oneshot;
 
 use super::host::{Host, Resources};
+use super::keys::Keys;
 use super::log::{LogLine, Logger};
 use super::network::Network;
 use super::publish::Publisher;
@@ -25,7 +26,7 @@ use super::{Failure, Handle, attribute, waker};
 use crate::config::{ConfigError, Configuration, Settings};
 use crate::guardian::Handover;
 use crate::guardian::lease_file::LeaseFile;
-use crate::key::KeyFile;
+use crate::key::{KeyFile, Keyring};
 
 /// A running node.
 #[derive(Debug)]
@@ -158,12 +159,15 @@ fn start(builder: Builder) -> Result<Running, Failure> {
     let (sender, commands) = waker::channel().map_err(system("create a socket pair"))?;
     let mut random = random()?;
     let session = SessionId::from_random(random.next_u64());
-    let network = Network::open(&settings, session, sender.clone(), &log)?;
+    let keys = Keyring::of(settings.key_file.as_ref());
+    let keys = keys.map_err(|error| Failure::Keys(error.to_string()))?;
+    let network = Network::open(&settings, session, &keys, sender.clone(), &log)?;
     let (mut publisher, subscription) =
         Publisher::new(Arc::clone(&settings), log.clone(), lease_file, handover)
             .map_err(system("share memory with the guardian"))?;
-    let (key_file, drift) = (settings.key_file.clone(), settings.core.quorum.pace.drift);
-    let handle = Handle::new(subscription, sender.clone(), key_file, drift);
+    let (keys, drift) =
+        (Keys::new(settings.key_file.clone(), &keys), settings.core.quorum.pace.drift);
+    let handle = Handle::new(subscription, sender.clone(), keys, drift);
     attribute::start(&settings.attribute, sender, log.clone())
         .map_err(system("start the thread that measures the attribute"))?;
     let (store, boot) = open_store(&settings, rejoin)?;

@@ -7,11 +7,13 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 
 use super::counters::Counters;
+use super::keys::Keys;
 use super::publish::{Channels, channels};
 use super::relay::Relayed;
 use super::status::{Entry, Status};
 use super::waker::{self, CommandReceiver};
 use super::{Command, Handle};
+use crate::key::Keyring;
 use crate::leadership::LeadershipState;
 
 /// By how many thousandths the clocks of a fake node may be wrong.
@@ -49,7 +51,8 @@ impl FakeNode {
             role: Some(role),
             lease_deadline: None,
         });
-        let handle = Handle::new(subscription, sender, None, CLOCK_DRIFT);
+        let keys = Keys::new(None, &Keyring::open_to_all());
+        let handle = Handle::new(subscription, sender, keys, CLOCK_DRIFT);
         let node = Self { leadership, status, history, counters, relayed };
         Ok((node, handle, Commands(receiver)))
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::support::earlier::earlier_program;
 use crate::support::leases::{self, Held};
-use crate::support::{Plan, Trial, doyen, program, skip};
+use crate::support::{Plan, Trial, complaint, doyen, program, skip};
 use doyen_core::algorithm::quorum::Stored;
 use doyen_core::session::Kept;
 use serde_json::Value;
@@ -137,6 +137,11 @@ fn members_are_upgraded_one_after_the_other_under_one_leader() {
 
     for member in cluster.trial.everybody() {
         cluster.replace(member, Path::new(program()));
+        if member == 1 {
+            let told = cluster.trial.command(1, &["drain", "n2"]);
+            assert_eq!(told.status.code(), Some(3), "{told:?}");
+            assert!(complaint(&told).contains("n2 runs an older version"), "{told:?}");
+        }
         let [_, before] = cluster.latest_traces(member);
         let stored = stored_last(&before);
         // A trace is written a while after what it tells of.

@@ -63,6 +63,8 @@ struct Open<'a> {
     id: u64,
     inner: &'a Inner,
     packets: mpsc::Receiver<Packet>,
+    /// When something about it arrived last, or when it was opened.
+    last_heard: Instant,
 }
 
 impl Drop for Open<'_> {
@@ -74,9 +76,8 @@ impl Drop for Open<'_> {
 /// What came of waiting.
 enum Heard {
     Whole(Vec<u8>),
-    /// All parts that were asked for have arrived.
+    /// The last of the parts that were asked for has arrived. What is missing was lost, or comes late.
     Window,
-    Working,
     Gone,
 }
 
@@ -106,7 +107,6 @@ impl Forwarder {
         }
         let begun = Instant::now();
         let (mut answer, mut wait) = (Assembly::default(), FIRST_WAIT);
-        let mut last_heard: Option<Instant> = None;
         let mut has_sent = false;
         loop {
             let packet = match answer.first_missing() {
@@ -123,24 +123,15 @@ impl Forwarder {
                     return Reply::decode(&bytes).ok_or(Unanswered::Gone);
                 }
                 Ok(Heard::Gone) => return Err(Unanswered::Gone),
-                Ok(Heard::Window) => (last_heard, wait) = (Some(Instant::now()), FIRST_WAIT),
-                Ok(Heard::Working) => {
-                    last_heard = Some(Instant::now());
-                    tokio::time::sleep(wait).await;
-                    wait = (2 * wait).min(LONGEST_WAIT);
-                }
-                Err(_) if answer.first_missing() > before => {
-                    (last_heard, wait) = (Some(Instant::now()), FIRST_WAIT);
-                }
+                Ok(Heard::Window) => wait = FIRST_WAIT,
+                Err(_) if answer.first_missing() > before => wait = FIRST_WAIT,
                 Err(_) => wait = (2 * wait).min(LONGEST_WAIT),
             }
             match sent {
                 Err(error) if !has_sent && begun.elapsed() >= NOT_SENT => {
                     return Err(Unanswered::Unsent(error));
                 }
-                _ if last_heard.unwrap_or(begun).elapsed() >= SILENT
-                    || begun.elapsed() >= LONGEST =>
-                {
+                _ if open.last_heard.elapsed() >= SILENT || begun.elapsed() >= LONGEST => {
                     return Err(Unanswered::Silent);
                 }
                 _ => {}
@@ -158,7 +149,7 @@ impl Forwarder {
         // Numbers rise in the order in which calls are opened.
         let id = inner.last_id.fetch_add(1, Ordering::Relaxed) + 1;
         open.insert(id, (to, sender));
-        Ok(Open { id, inner, packets })
+        Ok(Open { id, inner, packets, last_heard: Instant::now() })
     }
 }
 
@@ -171,18 +162,22 @@ impl Inner {
 impl Open<'_> {
     /// Waits until there is something to do. Parts that arrived before a time-out stay in `answer`.
     async fn hear(&mut self, answer: &mut Assembly) -> Heard {
-        let asked = answer.first_missing().unwrap_or(0);
+        let last_asked = answer.first_missing().unwrap_or(0) + WINDOW as u16 - 1;
         while let Some(packet) = self.packets.recv().await {
-            match packet {
-                Packet::Part { part, parts, bytes, .. } => answer.add(part, parts, bytes),
-                Packet::Working { .. } => return Heard::Working,
+            self.last_heard = Instant::now();
+            let is_last = match packet {
+                // One that is repeated says nothing about what is under way.
+                Packet::Part { part, parts, bytes, .. } => {
+                    let is_new = answer.add(part, parts, bytes);
+                    is_new && part >= last_asked.min(parts.saturating_sub(1))
+                }
                 Packet::Gone { .. } => return Heard::Gone,
-                Packet::Call { .. } | Packet::Fetch { .. } => {}
-            }
+                Packet::Working { .. } | Packet::Call { .. } | Packet::Fetch { .. } => false,
+            };
             if let Some(whole) = answer.whole() {
                 return Heard::Whole(whole);
             }
-            if answer.first_missing() >= Some(asked + WINDOW as u16) {
+            if is_last {
                 return Heard::Window;
             }
         }

@@ -131,17 +131,16 @@ pub(super) struct Assembly {
 }
 
 impl Assembly {
-    /// Adds a part. One that cannot belong to this answer is ignored.
-    pub(super) fn add(&mut self, part: u16, parts: u16, bytes: Vec<u8>) {
+    /// Adds a part, and returns whether it is new. One that cannot belong to this answer is ignored.
+    pub(super) fn add(&mut self, part: u16, parts: u16, bytes: Vec<u8>) -> bool {
         let (part, parts) = (usize::from(part), usize::from(parts));
         if self.parts.is_empty() && (1..=MOST_PARTS).contains(&parts) {
             self.parts = vec![None; parts];
         }
-        if self.parts.len() == parts
-            && bytes.len() <= PART
-            && let Some(place) = self.parts.get_mut(part)
-        {
-            place.get_or_insert(bytes);
+        let fits = self.parts.len() == parts && bytes.len() <= PART;
+        match self.parts.get_mut(part).filter(|place| fits && place.is_none()) {
+            Some(place) => place.replace(bytes).is_none(),
+            None => false,
         }
     }
 
@@ -226,7 +225,8 @@ mod tests {
             let mut rounds = 0;
             while assembly.whole().is_none() {
                 let mut sent = parts(1, &answer, assembly.first_missing().unwrap_or(0));
-                sent.rotate_left(random as usize % sent.len().max(1));
+                let turned = random as usize % sent.len().max(1);
+                sent.rotate_left(turned);
                 sent.extend_from_within(..1);
                 for packet in sent {
                     random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

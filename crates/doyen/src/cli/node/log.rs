@@ -9,13 +9,13 @@
 
 use std::fmt::{self, Write as _};
 use std::io::{self, IsTerminal as _};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use doyen::guardian::stderr_is_journal;
 use serde_json::json;
 use tracing::field::Field;
@@ -34,8 +34,11 @@ const QUEUE: usize = 1024;
 /// How long the end of the process waits for its last lines.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The variable that says what is logged.
-const FILTER: &str = "DOYEN_LOG";
+/// Changes what is logged.
+type SetFilter = Box<dyn Fn(EnvFilter) -> Result<()> + Send + Sync>;
+
+/// Of the process, as its log is.
+static SET_FILTER: OnceLock<SetFilter> = OnceLock::new();
 
 /// [`finish`](Log::finish) it before the process ends.
 pub(in crate::cli) struct Log {
@@ -49,9 +52,9 @@ enum Line {
 }
 
 impl Log {
-    pub(super) fn start(format: LogFormat) -> Result<Self> {
-        let filter =
-            filter(std::env::var_os(FILTER).map(|text| text.to_string_lossy().into_owned()))?;
+    /// Starts to log what `filter` says.
+    pub(super) fn start(format: LogFormat, filter: &str) -> Result<Self> {
+        let filter = parse(filter)?;
         let in_journal = stderr_is_journal();
         let (lines, waiting) = sync_channel(QUEUE);
         let lost = Arc::new(AtomicU64::new(0));
@@ -64,18 +67,34 @@ impl Log {
         let log = log.with_writer(move || queue.clone()).log_internal_errors(false);
         let colours = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
         match format {
-            LogFormat::Text => log
-                .with_ansi(colours)
-                .map_event_format(|inner| Prioritized { inner, in_journal })
-                .fmt_fields(debug_fn(write_field))
-                .init(),
-            LogFormat::Json => log
-                .json()
-                .flatten_event(true)
-                .map_event_format(|inner| Prioritized { inner, in_journal })
-                .init(),
+            LogFormat::Text => {
+                let log = log
+                    .with_ansi(colours)
+                    .map_event_format(|inner| Prioritized { inner, in_journal })
+                    .fmt_fields(debug_fn(write_field))
+                    .with_filter_reloading();
+                let handle = log.reload_handle();
+                log.init();
+                SET_FILTER.get_or_init(|| Box::new(move |filter| Ok(handle.reload(filter)?)));
+            }
+            LogFormat::Json => {
+                let log = log
+                    .json()
+                    .flatten_event(true)
+                    .map_event_format(|inner| Prioritized { inner, in_journal })
+                    .with_filter_reloading();
+                let handle = log.reload_handle();
+                log.init();
+                SET_FILTER.get_or_init(|| Box::new(move |filter| Ok(handle.reload(filter)?)));
+            }
         }
         Ok(Self { lines })
+    }
+
+    /// Logs what `filter` says from now on.
+    pub(in crate::cli) fn set_filter(filter: &str) -> Result<()> {
+        let filter = parse(filter)?;
+        SET_FILTER.get().map_or(Ok(()), |set| set(filter))
     }
 
     pub(in crate::cli) fn finish(&self) {
@@ -86,22 +105,9 @@ impl Log {
     }
 }
 
-/// What is logged. A word that is not a level would be taken for the name of a module, and silence all others.
-fn filter(text: Option<String>) -> Result<EnvFilter> {
-    let text = text.filter(|text| !text.is_empty()).unwrap_or_else(|| "info".to_owned());
-    let levels = ["off", "error", "warn", "info", "debug", "trace"];
-    let is_plain = |part: &&str| !part.contains(['[', ']', '{', '}']);
-    // Of a module, or of all.
-    let level_of = |part| str::rsplit(part, '=').next().unwrap_or_default().trim();
-    let is_level = |level: &&str| levels.contains(&level.to_ascii_lowercase().as_str());
-    let mut named = text.split(',').filter(is_plain).map(level_of);
-    if let Some(wrong) = named.find(|level| !is_level(level)) {
-        bail!(
-            "{FILTER}: `{wrong}` is not a level; write {}, or a module and its level: doyen::node=debug",
-            levels.join(", ")
-        );
-    }
-    EnvFilter::builder().parse(&text).with_context(|| format!("{FILTER}: cannot read `{text}`"))
+/// What is logged; the configuration has checked the levels.
+fn parse(filter: &str) -> Result<EnvFilter> {
+    EnvFilter::builder().parse(filter).with_context(|| format!("log: cannot read `{filter}`"))
 }
 
 /// Writes lines until the last sender is gone. `report`: a line that says how many were lost.
@@ -223,18 +229,6 @@ mod tests {
     use super::*;
 
     use std::io::Write as _;
-
-    #[test]
-    fn a_filter_that_cannot_be_read_is_an_error() {
-        for text in ["", "info", "WARN", "off", "doyen=debug", "warn,doyen::node=trace"] {
-            assert!(filter(Some(text.to_owned())).is_ok(), "{text}");
-        }
-        for text in ["verbose", "warning", "info,doyen", "doyen=loud", "==", "info,"] {
-            let error = filter(Some(text.to_owned())).map(drop).expect_err(text).to_string();
-            let says = ["DOYEN_LOG: ", "is not a level; write off, error, warn,"];
-            assert!(says.iter().all(|it| error.contains(it)), "{error}");
-        }
-    }
 
     #[test]
     fn no_line_break_of_a_client_begins_a_line() {

@@ -28,7 +28,7 @@ pub(super) fn describe(effect: &EffectOf<Process>, name: Names<'_>) -> String {
     }
 }
 
-fn announcement(View { leader, term, role }: View, name: Names<'_>) -> String {
+fn announcement(View { leader, term, role, .. }: View, name: Names<'_>) -> String {
     match (role, leader) {
         (Role::Leader, _) => format!("leads in term {term}"),
         (Role::Retiring, _) => format!("leads in term {term}, and is about to transfer leadership"),
@@ -58,6 +58,9 @@ fn describe_notice(notice: Notice, name: Names<'_>) -> String {
             format!("elections are resumed, by command of {}", name(by))
         }
         Notice::Resumed { by: None } => "the pause of elections is over".to_owned(),
+        Notice::Recorded { .. } | Notice::ChannelRecorded { .. } => {
+            "records its part of a snapshot".to_owned()
+        }
         Notice::NoOtherMember => "has lost its state, and there is no other member".to_owned(),
         Notice::OutOfTerms => "there is no higher term".to_owned(),
         Notice::WrongClock => "its clock is obviously wrong".to_owned(),

@@ -238,6 +238,7 @@ fn answer(commands: Commands, manners: &Mutex<Manners>, received: &Mutex<Vec<Str
                 note("campaign".to_owned());
                 sender.send(answer).is_ok()
             }
+            Command::Retime(_, sender) => sender.send(answer).is_ok(),
             Command::UseKeys(_, sender) => {
                 note("reload keys".to_owned());
                 sender.send(answer).is_ok()

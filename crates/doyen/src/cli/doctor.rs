@@ -1,0 +1,384 @@
+//! `doyen doctor`: asks every member about itself, compares the answers, and says what to mend.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::Result;
+use clap::Args;
+use doyen::api::Diagnosis;
+use doyen::node::status::MemberStatus;
+use serde::Serialize;
+
+use super::Answer;
+use super::client::{self, AdminClient, NodeFlags, SecretFlags, path_to};
+use super::terminal::{BAD, FAINT, GOOD, count, styled};
+
+/// Clocks that differ by more make histories and logs of different members hard to compare.
+const CLOCK_OFFSET_MS: i64 = 1000;
+
+/// Compare keys, member lists, versions, clocks and reachability of all members, and say what to mend
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Every member is asked through this one, over the sealed channel. Each line is one finding: `must` keeps a member from
+the election or will, `should` is harmless for now.
+
+Examples:
+  doyen doctor
+  doyen doctor --json
+
+Exit: 0 nothing must be mended, 1 something must, 3 the node cannot be reached.")]
+pub(crate) struct Doctor {
+    #[command(flatten)]
+    node: NodeFlags,
+
+    #[command(flatten)]
+    secret: SecretFlags,
+
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Severity {
+    /// It keeps a member from the election, or will.
+    Must,
+    /// It is harmless for now.
+    Should,
+}
+
+/// Something to mend.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+struct Finding {
+    severity: Severity,
+    /// Where it is to be mended.
+    member: String,
+    problem: String,
+    fix: String,
+}
+
+/// The answer of a member.
+#[derive(Debug)]
+pub(crate) struct Examined {
+    pub(crate) name: String,
+    /// Why there is no answer, or the answer.
+    pub(crate) answer: Result<Diagnosis, String>,
+    /// How far its clock is ahead of this machine's, in milliseconds.
+    clock_offset_ms: i64,
+}
+
+#[derive(Debug, Serialize)]
+struct Report<'a> {
+    cluster: &'a str,
+    asked_through: &'a str,
+    members: usize,
+    healthy: bool,
+    findings: &'a [Finding],
+}
+
+/// Asks all members about themselves; the one that is asked first, and then the others.
+pub(crate) fn examine(client: &AdminClient) -> Result<(Diagnosis, Vec<Examined>)> {
+    let own: Diagnosis = client.get("/v1/diagnosis")?;
+    let members: Vec<String> = own.status.members.iter().map(|it| it.name.clone()).collect();
+    let answers = client::in_parallel(&members, |name| {
+        let before = unix_ms();
+        let answer = path_to("/v1/diagnosis", Some(name))
+            .and_then(|path| client.get::<Diagnosis>(&path))
+            .map_err(|error| format!("{error:#}"));
+        let now = i64::midpoint(before, unix_ms());
+        let clock_offset_ms = answer.as_ref().map_or(0, |answer| answer.unix_ms as i64 - now);
+        Examined { name: name.clone(), answer, clock_offset_ms }
+    });
+    Ok((own, answers))
+}
+
+fn unix_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    since.as_millis() as i64
+}
+
+impl Doctor {
+    pub(crate) fn run(self) -> Result<Answer> {
+        let client = self.node.connect_admin(&self.secret)?;
+        let (own, examined) = examine(&client)?;
+        let findings = findings(&own, &examined);
+        let healthy = findings.iter().all(|finding| finding.severity != Severity::Must);
+        let (cluster, name) = (&own.status.cluster, &own.status.name);
+        let text = match self.json {
+            true => {
+                let (members, findings) = (examined.len(), &findings[..]);
+                let report = Report { cluster, asked_through: name, members, healthy, findings };
+                serde_json::to_string(&report)? + "\n"
+            }
+            false => render(&own, examined.len(), &findings),
+        };
+        anstream::stdout().lock().write_all(text.as_bytes())?;
+        Ok(if healthy { Answer::Yes } else { Answer::No })
+    }
+}
+
+fn render(own: &Diagnosis, members: usize, findings: &[Finding]) -> String {
+    let (status, members) = (&own.status, count(members as u64, "member"));
+    let mut text = String::new();
+    for Finding { severity, member, problem, fix } in findings {
+        let severity = match severity {
+            Severity::Must => styled(BAD, "must  "),
+            Severity::Should => styled(FAINT, "should"),
+        };
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "{severity}  {member}: {problem}: {fix}");
+    }
+    let asked = format!("{members} of {}, asked through {}", status.cluster, status.name);
+    let _ = match findings {
+        [] => writeln!(text, "{}: {asked}", styled(GOOD, "nothing to mend")),
+        some => writeln!(text, "{} to mend: {asked}", count(some.len() as u64, "thing")),
+    };
+    text
+}
+
+/// What is to be mended, the most urgent first.
+fn findings(own: &Diagnosis, examined: &[Examined]) -> Vec<Finding> {
+    let mut list = List(Vec::new());
+    let answers: Vec<(&Examined, &Diagnosis)> =
+        examined.iter().filter_map(|it| Some((it, it.answer.as_ref().ok()?))).collect();
+    for Examined { name, answer, .. } in examined {
+        if let Err(why) = answer {
+            list.silent(own, name, why);
+        }
+    }
+    list.leadership(own);
+    for (examined, answer) in &answers {
+        list.member(own, examined, answer);
+        list.reachability(answer, examined);
+        for (other, theirs) in &answers {
+            list.keys(&examined.name, answer, &other.name, theirs);
+        }
+    }
+    let List(mut findings) = list;
+    findings.sort();
+    findings.dedup();
+    findings
+}
+
+/// The findings so far.
+struct List(Vec<Finding>);
+
+impl List {
+    fn add(
+        &mut self,
+        severity: Severity,
+        member: &str,
+        problem: impl Into<String>,
+        fix: impl Into<String>,
+    ) {
+        let (member, problem, fix) = (member.to_owned(), problem.into(), fix.into());
+        self.0.push(Finding { severity, member, problem, fix });
+    }
+
+    /// A member that does not answer: as far as the asked one knows, why.
+    fn silent(&mut self, own: &Diagnosis, name: &str, why: &str) {
+        let asked = &own.status.name;
+        let member = own.status.members.iter().find(|member| member.name == name);
+        let fix = match member.and_then(MemberStatus::rejected_for) {
+            Some("key") => format!(
+                "copy the key file of {asked} to its machine (mode 0600), then `doyen reload-keys` there"
+            ),
+            Some("version") => "upgrade it, or finish the upgrade of the others".to_owned(),
+            Some("cluster") => format!("set `cluster` as {asked} has it, and restart it"),
+            Some("configuration") => format!(
+                "compare `cluster`, `algorithm` and the member list in its doyen.toml with those of {asked}, correct one of them and \
+                 restart it"
+            ),
+            _ if why.contains("older version") => "upgrade it".to_owned(),
+            _ => "start its node; if it runs, let UDP to and from its address pass".to_owned(),
+        };
+        let problem = why.strip_prefix(&format!("{name} ")).unwrap_or(why);
+        self.add(Severity::Must, name, problem, fix);
+    }
+
+    fn leadership(&mut self, own: &Diagnosis) {
+        if own.status.leader.is_none() {
+            let fix = "`doyen explain` says what an election waits for";
+            self.add(Severity::Must, &own.status.name, "knows no leader", fix);
+        }
+    }
+
+    /// What is wrong with a member by itself, or as compared with the one that was asked first.
+    fn member(&mut self, own: &Diagnosis, examined: &Examined, answer: &Diagnosis) {
+        let (name, status, asked) = (&examined.name, &answer.status, &own.status.name);
+        if status.rejoining {
+            let fix = "start every member that it waits for (`doyen status` on it names them)";
+            self.add(Severity::Must, name, "lost its state and rejoins", fix);
+        }
+        if status.version != own.status.version {
+            let (theirs, ours) = (&status.version, &own.status.version);
+            let problem = format!("runs doyen {theirs}, and {asked} runs {ours}");
+            self.add(Severity::Should, name, problem, "finish the upgrade");
+        }
+        let offset = examined.clock_offset_ms;
+        if offset.abs() > CLOCK_OFFSET_MS {
+            let way = if offset > 0 { "ahead of" } else { "behind" };
+            let seconds = offset.abs() as f64 / 1000.0;
+            let problem = format!("its clock is {seconds:.1} s {way} that of {asked}");
+            self.add(Severity::Should, name, problem, "synchronise the clocks (chrony, NTP)");
+        }
+        for member in &status.members {
+            let Some(ours) = own.status.member(member.id) else { continue };
+            if (&member.name, &member.address) != (&ours.name, &ours.address) {
+                let problem = format!(
+                    "lists {} at {}, and {asked} lists {} at {}",
+                    member.name, member.address, ours.name, ours.address
+                );
+                let fix = "write the same [[member]] in every doyen.toml, and restart one member after the other";
+                self.add(Severity::Should, name, problem, fix);
+            }
+        }
+        let keys = &answer.keys;
+        match (&keys.in_file, &keys.problem) {
+            (None, Some(problem)) if !is_unset(problem) => {
+                let fix = "mend the file before the next restart, which would fail";
+                self.add(Severity::Must, name, problem.clone(), fix);
+            }
+            (Some(file), _) if *file != keys.in_use => {
+                let problem = format!(
+                    "uses the keys {}, and its key file has {}",
+                    keys.in_use.join(", "),
+                    file.join(", ")
+                );
+                self.add(Severity::Should, name, problem, "run `doyen reload-keys` on it");
+            }
+            _ => {}
+        }
+    }
+
+    /// Members that do not reach each other though both answer.
+    fn reachability(&mut self, answer: &Diagnosis, examined: &Examined) {
+        let others = answer.status.members.iter().filter(|it| it.id != answer.status.id);
+        for other in others.filter(|it| !it.reachable && !answer.status.rejoining) {
+            let reason = other.rejection().map_or_else(String::new, |it| format!(" ({it})"));
+            let problem = format!("does not reach {}{reason}", other.name);
+            let fix = format!(
+                "if {} runs, let UDP between the two machines pass ({})",
+                other.name, other.address
+            );
+            self.add(Severity::Must, &examined.name, problem, fix);
+        }
+    }
+
+    /// Whether `other` can open what `name` seals.
+    fn keys(&mut self, name: &str, answer: &Diagnosis, other: &str, theirs: &Diagnosis) {
+        let (ours, theirs) = (&answer.keys.in_use, &theirs.keys.in_use);
+        let Some(seals) = ours.first() else { return };
+        if !theirs.contains(seals) {
+            let problem = format!("seals with {seals}, which {other} does not have");
+            let fix =
+                format!("copy the key file of {name} to {other}, then `doyen reload-keys` there");
+            self.add(Severity::Must, name, problem, fix);
+        } else if ours.len() > 1 {
+            let keys = count(ours.len() as u64, "key");
+            let fix = format!("continue with `doyen keys rotate --to {seals}`");
+            self.add(
+                Severity::Should,
+                name,
+                format!("has {keys}: a rotation is not complete"),
+                fix,
+            );
+        }
+    }
+}
+
+/// A node without a key file, on loopback.
+fn is_unset(problem: &str) -> bool {
+    problem.contains("no key_file")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn member(id: u32) -> Value {
+        json!({
+            "id": id, "name": format!("n{id}"), "address": format!("192.0.2.{id}:7400"), "observed_address": null,
+            "role": "follower", "priority": id, "witness": false, "reachable": true, "config_mismatch": false,
+            "last_seen_ms": 10, "rtt_us": 100, "unreachable": [], "eligible": true, "recent_failures": 0,
+        })
+    }
+
+    fn diagnosis(id: u32, keys: &[&str]) -> Value {
+        json!({
+            "status": {
+                "cluster": "orders", "algorithm": "quorum", "version": "0.1.0", "id": id, "name": format!("n{id}"),
+                "incarnation": 1, "role": "follower", "leader": 3, "term": 4, "lease": null, "why": null,
+                "rejoining": false, "drained": false, "never_leads": false, "drained_remaining_ms": null,
+                "preference": null, "next": 2, "succession": [3, 2, 1],
+                "members": (1..=3).map(member).collect::<Vec<_>>(),
+            },
+            "datagrams": 4,
+            "keys": { "in_use": keys, "in_file": keys, "problem": null },
+            "unix_ms": 0,
+        })
+    }
+
+    /// What is found if the second of three members is like this, and its clock is ahead by so much.
+    fn found(second: Value, clock_offset_ms: i64) -> Vec<(Severity, String, String)> {
+        let read = |value| serde_json::from_value::<Diagnosis>(value).expect("a diagnosis");
+        let examined = |name: &str, answer, clock_offset_ms| Examined {
+            name: name.to_owned(),
+            answer,
+            clock_offset_ms,
+        };
+        let all = [
+            examined("n1", Ok(read(diagnosis(1, &["aa"]))), 0),
+            examined("n2", Ok(read(second)), clock_offset_ms),
+            examined("n3", Ok(read(diagnosis(3, &["aa"]))), 0),
+        ];
+        let found = findings(&read(diagnosis(1, &["aa"])), &all);
+        found.into_iter().map(|it| (it.severity, it.member, it.problem)).collect()
+    }
+
+    #[test]
+    fn members_that_are_alike_need_no_mending() {
+        assert_eq!(found(diagnosis(2, &["aa"]), 900), []);
+    }
+
+    #[test]
+    fn each_difference_is_one_finding() {
+        let of_n2 = |severity, problem: &str| vec![(severity, "n2".to_owned(), problem.to_owned())];
+        let told = "its clock is 4.2 s behind that of n1";
+        assert_eq!(found(diagnosis(2, &["aa"]), -4200), of_n2(Severity::Should, told));
+        let told = "has 2 keys: a rotation is not complete";
+        assert_eq!(found(diagnosis(2, &["aa", "bb"]), 0), of_n2(Severity::Should, told));
+        let changed = |path: &str, value: Value| {
+            let mut second = diagnosis(2, &["aa"]);
+            *second.pointer_mut(path).expect("it is there") = value;
+            found(second, 0)
+        };
+        let told = "runs doyen 0.2.0, and n1 runs 0.1.0";
+        assert_eq!(changed("/status/version", json!("0.2.0")), of_n2(Severity::Should, told));
+        let told = "lists n3 at 192.0.2.9:7400, and n1 lists n3 at 192.0.2.3:7400";
+        let address = changed("/status/members/2/address", json!("192.0.2.9:7400"));
+        assert_eq!(address, of_n2(Severity::Should, told));
+        let reachable = changed("/status/members/2/reachable", json!(false));
+        assert_eq!(reachable, of_n2(Severity::Must, "does not reach n3"));
+        let told = "uses the keys aa, and its key file has aa, bb";
+        assert_eq!(changed("/keys/in_file", json!(["aa", "bb"])), of_n2(Severity::Should, told));
+        let rejoins = changed("/status/rejoining", json!(true));
+        assert_eq!(rejoins, of_n2(Severity::Must, "lost its state and rejoins"));
+    }
+
+    #[test]
+    fn a_member_that_cannot_open_what_another_seals_is_found_first() {
+        let found = found(diagnosis(2, &["bb"]), 5000);
+        let musts: Vec<&str> = found
+            .iter()
+            .take_while(|(severity, ..)| *severity == Severity::Must)
+            .map(|(_, _, problem)| problem.as_str())
+            .collect();
+        assert!(musts.contains(&"seals with bb, which n1 does not have"), "{musts:?}");
+        assert!(musts.contains(&"seals with aa, which n2 does not have"), "{musts:?}");
+    }
+}

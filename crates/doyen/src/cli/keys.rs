@@ -1,0 +1,234 @@
+//! `doyen keys rotate`: a new key for the whole cluster, from one place.
+//!
+//! Three steps, each confirmed by all members before the next: **add** the new key everywhere, **promote** it everywhere,
+//! **retire** the old ones everywhere. So a member that is down stops a rotation before it would be locked out: nothing is
+//! promoted before all have added the key and use it, and nothing is retired before all seal with it. No step has a memory:
+//! what is left to do follows from the keys that the members have, so `--to` continues a rotation from any member and any
+//! state. A key leaves a member in sealed datagrams only.
+
+use std::io::{self, Write as _};
+
+use anyhow::{Result, bail};
+use clap::{Args, Subcommand};
+use doyen::api::{KeyOffer, KeyRef, MemberRef};
+use doyen::node::keys::KeyReport;
+use serde::Serialize;
+use serde_json::json;
+
+use super::client::{AdminClient, CannotReach, CommandResult, NodeFlags, SecretFlags, path_to};
+use super::doctor::examine;
+use super::terminal::count;
+use super::{Answer, system};
+
+/// Change the keys of the whole cluster
+#[derive(Args, Debug)]
+pub(crate) struct Keys {
+    #[command(subcommand)]
+    command: KeysCommand,
+}
+
+#[derive(Subcommand, Debug)]
+enum KeysCommand {
+    /// Give all members a new key, and remove the old one, without downtime
+    #[command(after_help = "\
+Add, promote, retire: each step is confirmed by all members before the next. All members must be up. If it stops, every
+member still opens what every other one seals; continue with --to, on any member that has the key.
+
+Examples:
+  doyen keys rotate
+  doyen keys rotate --to 1f3a90c4      continue a rotation, or keep this key and remove all others
+
+Exit: 0 all members have the new key alone, 1 it stopped, 2 wrong usage, 3 a member cannot be reached.")]
+    Rotate(Rotate),
+}
+
+#[derive(Args, Debug)]
+struct Rotate {
+    /// The fingerprint of the key that is to remain [default: a new key]
+    #[arg(long, value_name = "FINGERPRINT")]
+    to: Option<String>,
+
+    #[command(flatten)]
+    node: NodeFlags,
+
+    #[command(flatten)]
+    secret: SecretFlags,
+}
+
+impl Keys {
+    pub(crate) fn run(self) -> Result<Answer> {
+        let KeysCommand::Rotate(rotate) = self.command;
+        rotate.run()
+    }
+}
+
+/// The keys of all members.
+struct Cluster {
+    /// The member that is asked.
+    own: String,
+    members: Vec<(String, KeyReport)>,
+}
+
+/// Why a rotation stops: a member rejects a step, or the keys are not as they should be.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Stopped(String);
+
+impl Cluster {
+    /// Asks all members. One that does not answer stops the rotation.
+    fn ask(client: &AdminClient) -> Result<Self> {
+        let (own, examined) = examine(client)?;
+        let mut members = Vec::new();
+        for member in examined {
+            match member.answer {
+                Ok(answer) => members.push((member.name, answer.keys)),
+                Err(why) => return Err(CannotReach::told(why).into()),
+            }
+        }
+        Ok(Self { own: own.status.name, members })
+    }
+
+    /// Whether every member uses these keys, and has them in its file, in any order but for the first.
+    fn agree(&self) -> bool {
+        let keys = |(_, report): &(String, KeyReport)| {
+            (report.in_use.clone(), report.in_file.clone().unwrap_or_default())
+        };
+        let Some(first) = self.members.first().map(keys) else { return false };
+        first.0 == first.1 && self.members.iter().all(|member| keys(member) == first)
+    }
+
+    /// The members of which this is not true, of the keys in use or of those in the file.
+    fn lacking(&self, is_done: impl Fn(&[String]) -> bool) -> Vec<String> {
+        let lacks = |report: &KeyReport| {
+            !is_done(&report.in_use) || !report.in_file.as_deref().is_some_and(&is_done)
+        };
+        let lacking = self.members.iter().filter(|(_, report)| lacks(report));
+        lacking.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Each member with its keys, as text.
+    fn describe(&self) -> String {
+        let each = self
+            .members
+            .iter()
+            .map(|(name, report)| format!("{name} has {}", report.in_use.join(", ")));
+        each.collect::<Vec<_>>().join("; ")
+    }
+}
+
+impl Rotate {
+    fn run(self) -> Result<Answer> {
+        let client = self.node.connect_admin(&self.secret)?;
+        let cluster = Cluster::ask(&client)?;
+        if let Some((name, problem)) = unchangeable(&cluster) {
+            bail!("{name} cannot change its keys: {problem}; nothing has changed");
+        }
+        let target = match self.to {
+            Some(target) => target,
+            None if !cluster.agree() || cluster.members[0].1.in_use.len() > 1 => {
+                system::note(format_args!(
+                    "a rotation is not complete: {} (the first one seals); give --to with the key that is to remain",
+                    cluster.describe()
+                ));
+                return Ok(Answer::No);
+            }
+            None => create(&client, &cluster)?,
+        };
+        match rotate(&client, &target) {
+            Ok(()) => Ok(Answer::Yes),
+            Err(error) => {
+                let again = format!("then continue: doyen keys rotate --to {target}");
+                if error.is::<Stopped>() {
+                    system::note(format_args!("stopped: {error}; {again}"));
+                    return Ok(Answer::No);
+                }
+                match error.downcast::<CannotReach>() {
+                    Ok(why) => Err(CannotReach::told(format!("stopped: {why}; {again}")).into()),
+                    Err(error) => Err(error),
+                }
+            }
+        }
+    }
+}
+
+/// A member whose keys cannot be changed from here, and why.
+fn unchangeable(cluster: &Cluster) -> Option<(&String, &String)> {
+    let mut members = cluster.members.iter();
+    members.find_map(|(name, report)| report.problem.as_ref().map(|problem| (name, problem)))
+}
+
+/// Has the member that is asked make a key, and returns its fingerprint.
+fn create(client: &AdminClient, before: &Cluster) -> Result<String> {
+    give(client, "/v1/keys/create", &json!({}))?;
+    let after = Cluster::ask(client)?;
+    let own = |cluster: &Cluster| {
+        let found = cluster.members.iter().find(|(name, _)| *name == cluster.own);
+        found.map(|(_, report)| report.in_use.clone()).unwrap_or_default()
+    };
+    let known = own(before);
+    let new = own(&after).into_iter().find(|key| !known.contains(key));
+    new.ok_or_else(|| Stopped(format!("{} has not got the new key", before.own)).into())
+}
+
+/// Takes all steps that are left.
+fn rotate(client: &AdminClient, target: &String) -> Result<()> {
+    let fingerprint = target.clone();
+    let key = KeyRef { fingerprint: target.clone() };
+    let cluster = Cluster::ask(client)?;
+    let has = |keys: &[String]| keys.contains(target);
+    let seals = |keys: &[String]| keys.first() == Some(target);
+    let is_alone = |keys: &[String]| keys == [target.clone()];
+
+    let lacking = cluster.lacking(has);
+    if lacking.len() == cluster.members.len() {
+        bail!("--to: no member has a key {target}: {}", cluster.describe());
+    }
+    if lacking.contains(&cluster.own) {
+        let able: Vec<&str> = cluster.members.iter().map(|(name, _)| name.as_str()).collect();
+        let able: Vec<&str> =
+            able.into_iter().filter(|name| !lacking.iter().any(|it| it == name)).collect();
+        bail!("--to: {} does not have the key; run this on {}", cluster.own, able.join(" or "));
+    }
+    for to in lacking {
+        let offer = KeyOffer { fingerprint: fingerprint.clone(), to: MemberRef::Name(to.clone()) };
+        give(client, "/v1/keys/offer", &offer)?;
+        say(&format!("{to} has added {target}"))?;
+    }
+    let cluster = confirm(client, has, "has not added the key")?;
+    for member in cluster.lacking(seals) {
+        give(client, &path_to("/v1/keys/promote", Some(&member))?, &key)?;
+        say(&format!("{member} seals with {target}"))?;
+    }
+    let cluster = confirm(client, seals, "does not seal with the key")?;
+    for member in cluster.lacking(is_alone) {
+        give(client, &path_to("/v1/keys/retire", Some(&member))?, &key)?;
+        say(&format!("{member} has retired its other keys"))?;
+    }
+    let cluster = confirm(client, is_alone, "has other keys besides")?;
+    let members = count(cluster.members.len() as u64, "member");
+    say(&format!("{members} seal and open with {target} alone"))
+}
+
+/// Asks all members whether a step is done everywhere, which the next one needs.
+fn confirm(
+    client: &AdminClient,
+    is_done: impl Fn(&[String]) -> bool,
+    lacks: &str,
+) -> Result<Cluster> {
+    let cluster = Cluster::ask(client)?;
+    match &cluster.lacking(is_done)[..] {
+        [] => Ok(cluster),
+        members => Err(Stopped(format!("{} {lacks}", members.join(", "))).into()),
+    }
+}
+
+fn give(client: &AdminClient, path: &str, body: &impl Serialize) -> Result<()> {
+    match client.command(path, body, None)? {
+        CommandResult::Accepted(_) => Ok(()),
+        CommandResult::Rejected(problem) => Err(Stopped(problem.detail).into()),
+    }
+}
+
+fn say(text: &str) -> Result<()> {
+    Ok(writeln!(io::stdout(), "{text}")?)
+}
