@@ -264,7 +264,7 @@ impl World {
     fn command(&mut self, member: usize, what: u8, how: u8) {
         let to = NodeId(u32::from(how % 5));
         let lasting = Span::from_millis(u64::from(how) << 8);
-        let command = match what % 10 {
+        let command = match what % 11 {
             0 => return self.handle(member, Event::Campaign),
             1 => return self.handle(member, Event::Retired),
             8 => return self.handle(member, Event::Request),
@@ -275,7 +275,7 @@ impl World {
             5 => AdminCommand::Undrain,
             6 => AdminCommand::Prefer { member: to, lasting },
             7 => AdminCommand::Pause { lasting },
-            8 => AdminCommand::Resume,
+            10 => AdminCommand::Resume,
             _ => AdminCommand::Attribute(i64::from_le_bytes([how; 8])),
         };
         self.handle(member, Event::Command(command));

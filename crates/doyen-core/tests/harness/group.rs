@@ -187,7 +187,7 @@ impl<P: Playable> Group<P> {
     /// Keeps a copy of the disk of `id`.
     pub(super) fn snapshot(&mut self, id: NodeId) {
         let host = self.host(id);
-        host.copy = host.disk;
+        host.copy = host.disk.clone();
     }
 
     /// Starts `id` again, with this `disk`.
@@ -204,7 +204,7 @@ impl<P: Playable> Group<P> {
                 (Origin::Rejoining, "restarted, its disk lost")
             }
             Disk::Old => {
-                (host.disk, host.lost) = (host.copy, false);
+                (host.disk, host.lost) = (host.copy.clone(), false);
                 (Origin::Joining, "restarted, its disk an old copy")
             }
         };
@@ -454,7 +454,7 @@ impl<P: Playable> Group<P> {
     fn start(&mut self, id: NodeId, origin: Origin, what: &str) {
         let host = self.hosts.get_mut(&id).expect("commands name members");
         host.incarnation.0 += 1;
-        let boot = Boot::new(host.incarnation, host.disk, origin);
+        let boot = Boot::new(host.incarnation, host.disk.clone(), origin);
         let config = match self.foreign.contains(&id) {
             true => &self.foreign_config,
             false => &self.config,
@@ -593,9 +593,9 @@ impl<P: Playable> host::Host<P> for MemberHost<'_, P> {
     type Error = Crashed;
 
     fn persist(&mut self, durable: P::Durable) -> Result<(), Crashed> {
+        self.outcome.push(format!("stores {}", durable.told()));
         let host = self.group.host(self.id);
         (host.disk, host.lost) = (Some(durable), false);
-        self.outcome.push(format!("stores {}", durable.told()));
         self.count()
     }
 
@@ -646,6 +646,7 @@ fn told(notice: Notice) -> String {
         Notice::Paused { by, left } => format!("elections are paused for {left} (command at {by})"),
         Notice::Resumed { by: Some(by) } => format!("elections are resumed (command at {by})"),
         Notice::Resumed { by: None } => "elections are resumed: the pause is over".to_owned(),
+        Notice::Recorded { .. } | Notice::ChannelRecorded { .. } => "records".to_owned(),
         Notice::OutOfTerms => "no term is left".to_owned(),
         Notice::Replaced { seen, by } => format!("halts: {by} has met incarnation {}", seen.0),
         Notice::WrongClock => "halts: its clock is wrong".to_owned(),

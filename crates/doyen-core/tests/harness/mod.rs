@@ -10,9 +10,10 @@ use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 
 use doyen_core::algorithm::quorum::Stored;
+use doyen_core::algorithm::sequencer::Kept;
 use doyen_core::config::Config;
 use doyen_core::members::Term;
-use doyen_core::protocol::Protocol;
+use doyen_core::protocol::{Durable as _, Protocol};
 use doyen_core::registry::Algorithm;
 use doyen_core::time::Span;
 
@@ -22,19 +23,19 @@ pub(crate) trait Playable: Protocol<Config = Config, Durable: Storable> {}
 impl<P: Protocol<Config = Config, Durable: Storable>> Playable for P {}
 
 /// A value that a member stores, and how a transcript shows it.
-pub(crate) trait Storable: Copy + std::fmt::Debug {
-    fn told(self) -> String;
+pub(crate) trait Storable: Clone + std::fmt::Debug {
+    fn told(&self) -> String;
 }
 
 impl Storable for Term {
-    fn told(self) -> String {
+    fn told(&self) -> String {
         format!("term={self}")
     }
 }
 
 impl Storable for Stored {
-    fn told(self) -> String {
-        let Self { term, voted, longest, drained, pause } = self;
+    fn told(&self) -> String {
+        let Self { term, voted, longest, drained, pause } = *self;
         let voted = voted.map_or(String::new(), |voted| format!(" voted={voted}"));
         let drained = drained.map_or("", |_| " drained");
         let pause = pause.map_or(String::new(), |pause| match pause.left {
@@ -42,6 +43,12 @@ impl Storable for Stored {
             left => format!(" paused={}", time::Time(left)),
         });
         format!("term={term}{voted} longest={}{drained}{pause}", time::Time(longest))
+    }
+}
+
+impl Storable for Kept {
+    fn told(&self) -> String {
+        format!("term={}", self.term())
     }
 }
 

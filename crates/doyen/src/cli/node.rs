@@ -143,7 +143,7 @@ impl MemberFlags {
             true => self.serve_alone(configuration)?,
             false => {
                 let supervision = Supervision::new(settings, self, settings.margin)?;
-                supervise::serve(configuration, &supervision)?.map(drop)
+                supervise::serve(configuration, &self.config, &supervision)?.map(drop)
             }
         };
         Ok(match ended {

@@ -102,7 +102,7 @@ impl Run {
                 info!("attached to the node that publishes its lease in {}", file.display());
                 supervise::serve_beside(node, &supervision)?
             }
-            false => supervise::serve(configuration, &supervision)?,
+            false => supervise::serve(configuration, &self.member.config, &supervision)?,
         };
         Ok(Answer::Code(match ended {
             Ok(code) => u8::try_from(code).unwrap_or(FAILED),

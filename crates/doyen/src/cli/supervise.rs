@@ -46,8 +46,6 @@ pub(super) struct Supervision {
     pub(super) handover: Handover,
     /// What is run when this member leads, and when it does not.
     pub(super) hooks: Hooks,
-    /// Where the configuration is read again.
-    pub(super) config: ConfigFlags,
     /// The format of the log.
     pub(super) log_format: doyen::guardian::LogFormat,
     /// Where the lease is published.
@@ -74,7 +72,6 @@ impl Supervision {
             margin,
             handover: Handover::create().context("cannot share memory with the guardian")?,
             hooks: settings.hooks.clone(),
-            config: flags.config.clone(),
             log_format: flags.config.log.format(),
             lease_file: flags
                 .lease_file
@@ -90,12 +87,15 @@ impl Supervision {
 }
 
 /// Runs a node, and what is to run under its lease, until it is told to end or has to. Returns the exit code. What keeps it
-/// from starting is the outer error.
-pub(super) fn serve(configuration: Configuration, options: &Supervision) -> Result<Result<i32>> {
+/// from starting is the outer error. `flags`: where the configuration is read again.
+pub(super) fn serve(
+    configuration: Configuration,
+    flags: &ConfigFlags,
+    options: &Supervision,
+) -> Result<Result<i32>> {
     let lease_file = create_lease_file(&options.lease_file)?;
     let handover = options.handover.try_clone()?;
-    let started =
-        super::node::start(configuration, &options.config, Some(lease_file), Some(handover))?;
+    let started = super::node::start(configuration, flags, Some(lease_file), Some(handover))?;
     let Started { running, server, reloader, changes } = started;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let handle = running.handle().clone();
@@ -121,7 +121,7 @@ pub(super) fn serve_beside(node: Attachment, options: &Supervision) -> Result<Re
 
 /// Runs the command under a lock, once. Returns its exit code.
 pub(super) async fn serve_under(lock: Node, options: &Supervision) -> Result<i32> {
-    Supervisor::new(lock, options)?.supervise(std::future::pending()).await
+    Supervisor::new(lock, options, None)?.supervise(std::future::pending()).await
 }
 
 /// Whether the programs of all hooks can be executed.

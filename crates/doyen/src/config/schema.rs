@@ -76,7 +76,7 @@ pub(super) const TABLES: [(&str, &str); 5] = [
 /// The table that occurs once per member.
 pub(super) const MEMBER: &str = "member";
 
-pub(super) const KEYS: [Key; 43] = [
+pub(super) const KEYS: [Key; 44] = [
     key("cluster", Kind::Name, Required("give the cluster a name, the same for every member"))
         .set("\"orders\"")
         .help("Name of the cluster")

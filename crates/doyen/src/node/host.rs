@@ -695,6 +695,8 @@ impl doyen_core::host::Host<Process> for Host {
             Notice::WrongClock => return Err(Failure::WrongClock),
             Notice::NoOtherMember => return Err(Failure::OnlyMember),
             Notice::OutOfTerms => return Err(Failure::OutOfTerms),
+            // Of the layer that takes snapshots, which only the simulator puts around a member.
+            Notice::Recorded { .. } | Notice::ChannelRecorded { .. } => {}
         }
         Ok(())
     }

@@ -704,7 +704,8 @@ mod tests {
                 group: 0,
             };
             let content = Content::Relay(b"text");
-            peer.admit(me, 1, mine, &Opened { version: VERSION, envelope, content })
+            let opened = Opened { version: VERSION, envelope, content };
+            peer.admit(me, 1, mine, &opened, &Counters::default())
         };
         assert_eq!(admit(&mut peer, theirs, Some(mine)), Err(Rejection::Session), "not met");
         peer.met = Some((theirs, VERSION));
