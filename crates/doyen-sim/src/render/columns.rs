@@ -317,7 +317,7 @@ mod tests {
         for line in [
             "     0.000  ○ ○ ●  3 → 1,2 COORDINATOR term=1 round=1 attr=3",
             "            │ │ ★  3 leads in term 1",
-            "            │ │ ·  3: lease of term 1 until 17.181818ms, unless renewed",
+            "            │ │ ·  3: lease of term 1 until 17.182ms, unless renewed",
             "            │ │ ·  3: lease expires",
             "            │ ★ ╎  2 leads in term 2",
         ] {

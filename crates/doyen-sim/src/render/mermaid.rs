@@ -226,9 +226,9 @@ sequenceDiagram
         "#,
         );
         for line in [
-            "Note over p3: lease of term 1 until 17.181818ms, unless renewed",
+            "Note over p3: lease of term 1 until 17.182ms, unless renewed",
             "Note over p1,p3: network: HEARTBEAT from 3 are lost in 100% of all cases",
-            "Note over p3: gives up its lease before the deadline, 22.181818ms",
+            "Note over p3: gives up its lease before the deadline, 22.182ms",
             "Note over p2: leads in term 2",
         ] {
             assert!(text.lines().any(|drawn| drawn.trim() == line), "{line}\n{text}");
