@@ -251,7 +251,7 @@ fn clocked_timers_take_no_lease_that_is_not_whole_ticks() {
     assert_eq!(refusal("22ms", clocked), None);
     assert_eq!(
         refusal("21ms", clocked).unwrap(),
-        "a lease of 17.181818ms is not a whole number of ticks of 1ms, as clocked timers need; set vote_lease = \"22ms\" under [quorum] in a scenario"
+        "a lease of 17.182ms is not a whole number of ticks of 1ms, as clocked timers need; set vote_lease = \"22ms\" under [quorum] in a scenario"
     );
     assert_eq!(
         refusal("24.5ms", clocked).unwrap(),
