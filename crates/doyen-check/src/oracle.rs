@@ -528,7 +528,7 @@ mod tests {
     #[test]
     fn a_stored_term_may_fall_only_with_the_disk() {
         let mut oracle = oracle(&ALWAYS);
-        let stored = |term| Stored { term: Term(term), vote: None };
+        let stored = |term| Stored { term: Term(term), vote: None, paused: false };
         oracle.stored(Time(1), 0, stored(4));
         oracle.crashed(Time(2), 0);
         oracle.restarted(Time(3), 0, Disk::Lost, Stored::default());
