@@ -184,8 +184,13 @@ impl Scope {
         if self.part == Part::Sessions {
             return self.budget_of_sessions();
         }
-        // A member that rejoins has crashed once. With more crashes there is too much to explore in a minute.
-        let faults = if self.without.is_some_and(is_of_rejoining) { 1 } else { ANY };
+        let faults = match self.without {
+            // A member that rejoins has crashed once. With more crashes there is too much to explore in a minute.
+            Some(rule) if is_of_rejoining(rule) => 1,
+            // A pause takes a command and no crash.
+            Some(Rule::PauseHolds) => 0,
+            _ => ANY,
+        };
         Budget {
             crashes: faults,
             restarts: faults,
