@@ -49,7 +49,7 @@ use super::report::Name;
 use super::server::ConnInfo;
 use crate::node::Handle;
 use crate::node::relay::{RelayError, Relayed};
-use crate::node::status::Status;
+use crate::node::status::{MemberStatus, Status};
 use packet::{LONGEST_ANSWER, Packet};
 use served::{Arrival, Served};
 
@@ -173,7 +173,7 @@ fn unanswered(status: &Status, to: &Name, is_command: bool, why: &Unanswered) ->
         )),
         Unanswered::Unsent(RelayError::Node(error)) => Kind::Busy.with_detail(error.to_string()),
         Unanswered::Unsent(error) => {
-            let rejection = status.member(to.id).and_then(|member| member.rejection());
+            let rejection = status.member(to.id).and_then(MemberStatus::rejection);
             let why = rejection.map_or_else(|| error.to_string(), |it| format!("it {it}"));
             Kind::Unreachable.with_detail(format!("{name} does not answer {own}: {why}"))
         }
