@@ -49,7 +49,7 @@ use super::report::Name;
 use super::server::ConnInfo;
 use crate::node::Handle;
 use crate::node::relay::{RelayError, Relayed};
-use crate::node::status::Status;
+use crate::node::status::{MemberStatus, Status};
 use packet::{LONGEST_ANSWER, Packet};
 use served::{Arrival, Served};
 
@@ -60,13 +60,15 @@ pub(super) use packet::{Call, Reply};
 const READS: [&str; 3] = ["/v1/status", "/v1/history", "/v1/diagnosis"];
 
 /// The commands that another member may be given.
-const COMMANDS: [&str; 11] = [
+const COMMANDS: [&str; 13] = [
     "/v1/resign",
     "/v1/transfer",
     "/v1/prefer",
     "/v1/campaign",
     "/v1/drain",
     "/v1/undrain",
+    "/v1/pause",
+    "/v1/resume",
     "/v1/reload-keys",
     "/v1/reload",
     keys::ADD,
@@ -173,7 +175,7 @@ fn unanswered(status: &Status, to: &Name, is_command: bool, why: &Unanswered) ->
         )),
         Unanswered::Unsent(RelayError::Node(error)) => Kind::Busy.with_detail(error.to_string()),
         Unanswered::Unsent(error) => {
-            let rejection = status.member(to.id).and_then(|member| member.rejection());
+            let rejection = status.member(to.id).and_then(MemberStatus::rejection);
             let why = rejection.map_or_else(|| error.to_string(), |it| format!("it {it}"));
             Kind::Unreachable.with_detail(format!("{name} does not answer {own}: {why}"))
         }

@@ -49,8 +49,8 @@ Examples:
   doyen prefer n2 --for 2h
   doyen prefer n2 --for 0s       end the preference
 
-Any member may be asked: it forwards the command to the leader. A recent failure as leader counts more
-than a preference; `doyen transfer` makes the member leader nevertheless.
+Any member may be asked: it forwards the command to the leader. A recent failure as leader
+counts more than a preference; `doyen transfer` makes the member leader nevertheless.
 Exit: 0 accepted, 1 rejected, 2 wrong usage or admin secret, 3 the node or the leader cannot be reached.";
 
 #[derive(Subcommand, Debug)]

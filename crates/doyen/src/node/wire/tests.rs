@@ -182,7 +182,7 @@ fn a_sealed_text_that_makes_no_sense_is_malformed() {
     assert_eq!(read_back(envelope(), &plain[..plain.len() - 1]), Err(Rejection::Malformed));
     assert_eq!(read_back(envelope(), &[&plain[..], &[0]].concat()), Err(Rejection::Malformed));
     assert_eq!(read_back(envelope(), &[0; 25]), Err(Rejection::Malformed), "there is no kind 0");
-    assert_eq!(read_back(envelope(), &[4; 25]), Err(Rejection::Malformed), "there is no kind 4");
+    assert_eq!(read_back(envelope(), &[5; 25]), Err(Rejection::Malformed), "there is no kind 5");
     assert_eq!(read_back(envelope(), &[3; 25]), Err(Rejection::Malformed), "half an entry");
     let no_session = [&[KIND_ROSTER][..], &[1; 8], &[0; 8]].concat();
     assert_eq!(read_back(envelope(), &no_session), Err(Rejection::Malformed));
