@@ -150,7 +150,7 @@ impl Algorithm {
             Purpose::Elects => Ok(()),
             Purpose::Excludes => Err(format!(
                 "{self} elects no leader: it excludes members from a critical section, and one member that \
-                 crashes blocks all others; a node runs elections only. `doyen sim --algorithm {self}` simulates it"
+                 crashes can block all others; a node runs elections only. `doyen sim --algorithm {self}` simulates it"
             )),
             Purpose::Records => Err(format!(
                 "{self} elects no leader: it is an application of which snapshots are taken; a node runs elections only. \

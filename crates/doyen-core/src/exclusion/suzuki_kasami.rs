@@ -130,8 +130,9 @@ impl Exclusive for Broadcast {
                     }
                 }
             }
-            Message::Token(token) => {
+            Message::Token(mut token) => {
                 turn.rule("S4");
+                token.queue.retain(|&id| turn.config.members.contains(id));
                 self.token = Some(token);
                 if turn.is_waiting() {
                     turn.enter();

@@ -73,7 +73,7 @@ macro_rules! dispatch {
             ChangRoberts: algorithm::chang_roberts::ChangRoberts,
             RingResilient: algorithm::ring_resilient::RingResilient,
             Quorum: algorithm::quorum::Quorum,
-            else $other
+            ; $other
         )
     };
     ($algorithm:expr, $P:ident => $body:expr) => {
@@ -99,7 +99,7 @@ macro_rules! dispatch {
             Sequencer: algorithm::sequencer::Sequencer,
         )
     };
-    (@ $algorithm:expr, $P:ident, $body:expr, $($name:ident: $folder:ident::$module:ident::$protocol:ident,)* $(else $other:expr)?) => {
+    (@ $algorithm:expr, $P:ident, $body:expr, $($name:ident: $folder:ident::$module:ident::$protocol:ident,)* $(; $other:expr)?) => {
         match $algorithm {
             $($crate::registry::Algorithm::$name => {
                 type $P = $crate::$folder::$module::$protocol;

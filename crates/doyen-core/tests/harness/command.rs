@@ -17,6 +17,7 @@ use super::time::{D, Time};
 
 /// The commands, which `scripts.rs` explains.
 #[derive(Debug, goldenscript::Command)]
+#[expect(clippy::large_enum_variant, reason = "there is one command at a time")]
 pub(super) enum Command {
     Group {
         #[arg(key)]
