@@ -641,6 +641,8 @@ impl doyen_core::host::Host<Process> for Host {
             Notice::WrongClock => return Err(Failure::WrongClock),
             Notice::NoOtherMember => return Err(Failure::OnlyMember),
             Notice::OutOfTerms => return Err(Failure::OutOfTerms),
+            // A node has no layer that takes snapshots.
+            Notice::Recorded { .. } | Notice::ChannelRecorded { .. } => {}
         }
         Ok(())
     }
