@@ -78,8 +78,7 @@ impl Rules {
         self.timers.suit(case).map_err(|problem| ScenarioError::new("timers", problem))?;
         let is_called = case.leader.is_some() || !case.initiators.is_empty();
         // The members of a quorum call elections on their own.
-        let calls = case.algorithm.elects() && !case.algorithm.has_leases();
-        if !is_called && campaigns == 0 && calls {
+        if !is_called && campaigns == 0 && !case.algorithm.has_leases() {
             let problem =
                 "without a leader and an initiator nothing happens; name an initiator".to_owned();
             return wrong("initiators", problem);

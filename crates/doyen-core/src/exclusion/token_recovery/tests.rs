@@ -215,14 +215,15 @@ fn explore(
 #[test]
 fn never_two_inside_and_one_token_a_generation_whatever_is_lost_and_whoever_looks_for_it() {
     let explored = [
-        (Budget::new(&[2, 3], 1, 0), 0),
-        (Budget::new(&[2], 1, 1), 0),
+        Budget::new(&[2, 3], 1, 0),
+        Budget::new(&[2], 1, 1),
         // A search without need never loses the token.
-        (Budget::new(&[2, 3], 0, 0), 0),
+        Budget::new(&[2, 3], 0, 0),
     ];
-    for (budget, count) in explored {
+    for budget in explored {
         let (states, flaw) = explore(None, budget.clone());
-        assert_eq!((states, flaw), (count, None), "{budget:?}");
+        assert_eq!(flaw, None, "{budget:?}");
+        assert!(states > 500, "{budget:?} leads to {states} states only");
     }
 }
 
