@@ -265,7 +265,6 @@ impl Grantor {
         let kept = shown.filter(|ticket| {
             self.settles && ticket.term < self.term && cx.config.heeds(Rule::PlacesAreKept)
         });
-        let requeued = is_new && shown.is_some() && kept.is_none();
         let place = place.or(kept.map(|ticket| (ticket, id))).unwrap_or_else(|| {
             self.tickets += 1;
             (Ticket { term: self.term, number: self.tickets }, id)
@@ -276,6 +275,8 @@ impl Grantor {
         let lock = &self.locks[name];
         if lock.queue.contains_key(&place) {
             let ahead = lock.queue.range(..place).count();
+            // Told again if the first answer was lost: then the client still shows the place that it had.
+            let requeued = shown.is_some_and(|shown| shown != place.0);
             let verdict = Verdict::Waiting { ticket: place.0, ahead, requeued };
             self.answer(name, id, round, verdict, cx);
         }
