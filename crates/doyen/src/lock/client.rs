@@ -276,9 +276,7 @@ impl Worker {
                 self.fire_due();
                 self.take(answered, sent);
             }
-            if self.call.is_none() {
-                self.wait();
-            }
+            self.wait();
         }
         let release = self.call.take();
         let begun = Moment::now();
@@ -346,9 +344,9 @@ impl Worker {
         self.timers.entry(Timer::Keep).and_modify(|due| *due = at.min(*due));
     }
 
-    /// Waits for the next timer, or until the claim is given up.
+    /// Waits for the next timer, unless there is a call to make, or until the claim is given up.
     fn wait(&mut self) {
-        let next = self.timers.values().min().copied();
+        let next = self.timers.values().min().copied().filter(|_| self.call.is_none());
         let wait = next.map_or(Duration::ZERO, |due| due.since(Moment::now()));
         match self.stopped.recv_timeout(wait) {
             Err(RecvTimeoutError::Timeout) => self.fire_due(),
