@@ -204,12 +204,12 @@ impl Locks {
             Ok(Ok(granted)) => granted,
             // It no longer leads, or another call of the same claim waits.
             Ok(Err(_)) => Answer { verdict: Verdict::NotLeader, ..answer },
-            Err(_) => self.still_waiting(lock, answer),
+            Err(_) => Answer { verdict: self.still_waiting(lock, &answer), ..answer },
         }
     }
 
-    /// The answer to a call whose time has passed.
-    fn still_waiting(&self, lock: &LockName, answer: Answer) -> Answer {
+    /// What is said to a call whose time has passed.
+    fn still_waiting(&self, lock: &LockName, answer: &Answer) -> Verdict {
         let mut table = self.table();
         let is_own = table.calls.get(&answer.claim).is_some_and(|(at, _)| *at == answer.round);
         if is_own {
@@ -222,9 +222,9 @@ impl Locks {
         });
         match place {
             Some((ahead, (ticket, _))) if self.lease() == Some(answer.term) => {
-                Answer { verdict: Verdict::Waiting { ticket, ahead, requeued: false }, ..answer }
+                Verdict::Waiting { ticket, ahead, requeued: false }
             }
-            _ => Answer { verdict: Verdict::NotLeader, ..answer },
+            _ => Verdict::NotLeader,
         }
     }
 
