@@ -98,7 +98,13 @@ fn busy_connections_leave_room_for_health_and_others_are_told() {
     let busy: Vec<TcpStream> = (0..3)
         .map(|_| {
             let mut stream = connect(address);
-            write!(stream, "{head}content-type: application/json\r\n\r\n{{").expect("it is taken");
+            write!(stream, "{head}content-type: application/json\r\nexpect: 100-continue\r\n\r\n")
+                .expect("it is taken");
+            // It is busy when the server asks for the body; an idle one would make room for the next.
+            let mut asked = [0; 12];
+            stream.read_exact(&mut asked).expect("an answer");
+            assert_eq!(&asked, b"HTTP/1.1 100");
+            write!(stream, "{{").expect("it is taken");
             stream
         })
         .collect();
