@@ -9,7 +9,7 @@
 //!
 //! A host of its own, because the explorer of this crate runs members of one protocol, and these clients are no members.
 
-use std::collections::hash_map::DefaultHasher;
+use std::collections::hash_map::{DefaultHasher, Entry};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::hash::{Hash, Hasher};
 
@@ -420,8 +420,8 @@ fn explore(scope: Scope) -> Outcome {
                 }
             };
             let number = fingerprint(&world);
-            if !seen.contains_key(&number) {
-                seen.insert(number, Some((from, label)));
+            if let Entry::Vacant(place) = seen.entry(number) {
+                place.insert(Some((from, label)));
                 queue.push_back((number, world));
             }
         }
