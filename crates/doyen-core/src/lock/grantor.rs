@@ -175,7 +175,7 @@ impl Grantor {
                 self.is_behind = true;
             }
             Event::Timer(Timer::Expire(lock, claim)) => self.remove(&lock, claim, leads, &mut cx),
-            Event::Call { lock, call, by } if leads => self.on_call(lock, call, by, &mut cx),
+            Event::Call { lock, call, by } if leads => self.on_call(&lock, call, by, &mut cx),
             Event::Call { lock, call, .. } => {
                 self.answer(&lock, call.claim, call.round, Verdict::NotLeader, &mut cx);
             }
@@ -222,15 +222,15 @@ impl Grantor {
         cx.out.push(Effect::Answer { lock: lock.clone(), answer });
     }
 
-    fn on_call(&mut self, lock: LockName, call: Call, by: Caller, cx: &mut Context<'_>) {
+    fn on_call(&mut self, lock: &LockName, call: Call, by: Caller, cx: &mut Context<'_>) {
         let Call { claim, round, request } = call;
         let new = Claim { id: claim, by, round };
         match request {
-            Request::Acquire { ticket } => self.on_acquire(&lock, new, ticket, cx),
-            Request::Keep { fence } => self.on_keep(&lock, new, fence, cx),
+            Request::Acquire { ticket } => self.on_acquire(lock, new, ticket, cx),
+            Request::Keep { fence } => self.on_keep(lock, new, fence, cx),
             Request::Release => {
-                self.remove(&lock, claim, true, cx);
-                self.answer(&lock, claim, round, Verdict::Released, cx);
+                self.remove(lock, claim, true, cx);
+                self.answer(lock, claim, round, Verdict::Released, cx);
             }
         }
         if self.settles && !cx.config.heeds(Rule::SettleToTheEnd) {
@@ -265,7 +265,6 @@ impl Grantor {
         let kept = shown.filter(|ticket| {
             self.settles && ticket.term < self.term && cx.config.heeds(Rule::PlacesAreKept)
         });
-        let requeued = is_new && shown.is_some() && kept.is_none();
         let place = place.or(kept.map(|ticket| (ticket, id))).unwrap_or_else(|| {
             self.tickets += 1;
             (Ticket { term: self.term, number: self.tickets }, id)
@@ -276,6 +275,8 @@ impl Grantor {
         let lock = &self.locks[name];
         if lock.queue.contains_key(&place) {
             let ahead = lock.queue.range(..place).count();
+            // Told again if the first answer was lost: then the client still shows the place that it had.
+            let requeued = shown.is_some_and(|shown| shown != place.0);
             let verdict = Verdict::Waiting { ticket: place.0, ahead, requeued };
             self.answer(name, id, round, verdict, cx);
         }

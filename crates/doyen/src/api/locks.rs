@@ -1,8 +1,9 @@
 //! Locks over HTTP: the host of the core's [`Grantor`], and the calls of its clients.
 //!
 //! They need no admin secret, like a permit: every client that can reach HTTP may take a lock, and what it shows is believed
-//! ([`doyen_core::lock`] says what follows from that). Only the leader answers; every other node says who leads. A call may
-//! wait for the lock, for a third of a lease at most; so many calls may wait, the others are answered at once.
+//! ([`doyen_core::lock`] says what follows from that). Only the leader answers; every other node says who leads. A call that
+//! shows its place may wait for the lock, for a third of a lease at most; so many calls may wait, the others are answered at
+//! once.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -176,6 +177,10 @@ impl Locks {
                 IpAddr::V6(address) => address.to_bits(),
             });
             let by = Caller { origin, owner: owner.into() };
+            let shown = match request {
+                Request::Acquire { ticket } => ticket,
+                Request::Keep { .. } | Request::Release => None,
+            };
             let call = Call { claim, round, request };
             let event = Event::Call { lock: lock.clone(), call, by };
             let answer = self.handle(&mut table, event, round).unwrap_or(Answer {
@@ -184,7 +189,9 @@ impl Locks {
                 term: table.grantor.term(),
                 verdict: Verdict::NotLeader,
             });
-            let waits = matches!(answer.verdict, Verdict::Waiting { requeued: false, .. });
+            // A client that does not know its place must learn it first, to show it to the next leader.
+            let waits =
+                matches!(answer.verdict, Verdict::Waiting { ticket, .. } if shown == Some(ticket));
             let arrival = (waits && place.is_some()).then(|| {
                 let (tell, arrival) = oneshot::channel();
                 table.calls.insert(claim, (round, tell));
@@ -197,12 +204,12 @@ impl Locks {
             Ok(Ok(granted)) => granted,
             // It no longer leads, or another call of the same claim waits.
             Ok(Err(_)) => Answer { verdict: Verdict::NotLeader, ..answer },
-            Err(_) => self.still_waiting(lock, answer),
+            Err(_) => Answer { verdict: self.still_waiting(lock, &answer), ..answer },
         }
     }
 
-    /// The answer to a call whose time has passed.
-    fn still_waiting(&self, lock: &LockName, answer: Answer) -> Answer {
+    /// What is said to a call whose time has passed.
+    fn still_waiting(&self, lock: &LockName, answer: &Answer) -> Verdict {
         let mut table = self.table();
         let is_own = table.calls.get(&answer.claim).is_some_and(|(at, _)| *at == answer.round);
         if is_own {
@@ -215,9 +222,9 @@ impl Locks {
         });
         match place {
             Some((ahead, (ticket, _))) if self.lease() == Some(answer.term) => {
-                Answer { verdict: Verdict::Waiting { ticket, ahead, requeued: false }, ..answer }
+                Verdict::Waiting { ticket, ahead, requeued: false }
             }
-            _ => Answer { verdict: Verdict::NotLeader, ..answer },
+            _ => Verdict::NotLeader,
         }
     }
 

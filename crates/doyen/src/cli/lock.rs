@@ -236,7 +236,7 @@ impl Lock {
         for lock in &list.locks {
             match &lock.holder {
                 Some(holder) => {
-                    writeln!(out, "{}: {} (token {})", lock.name, holder.owner, holder.token)?
+                    writeln!(out, "{}: {} (token {})", lock.name, holder.owner, holder.token)?;
                 }
                 None => writeln!(out, "{}: not held", lock.name)?,
             }

@@ -16,7 +16,7 @@ use doyen_core::time::Span;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
-use tracing::{debug, warn};
+use tracing::{debug, info, warn};
 use ureq::Agent;
 
 use super::wire::{self, LockAnswer, Place, show_claim, token_of};
@@ -276,9 +276,7 @@ impl Worker {
                 self.fire_due();
                 self.take(answered, sent);
             }
-            if self.call.is_none() {
-                self.wait();
-            }
+            self.wait();
         }
         let release = self.call.take();
         let begun = Moment::now();
@@ -295,28 +293,7 @@ impl Worker {
 
     fn take(&mut self, reply: Reply, sent: Moment) {
         match reply {
-            Reply::Answer(answer) => {
-                let is_place_lost =
-                    matches!(answer.verdict, Verdict::Waiting { requeued: true, .. });
-                if is_place_lost {
-                    let lock = &self.asks.name;
-                    warn!(
-                        "lock {lock}: came too late to the new leader to keep its place; queued at the end"
-                    );
-                }
-                let ticket = match answer.verdict {
-                    Verdict::Waiting { ticket, .. } => Some(ticket),
-                    _ => None,
-                };
-                self.handle(Event::Answer(answer));
-                if self.client.section() == Section::Waiting {
-                    self.call_again_at(sent.after(PACE));
-                    let before = self.publish.borrow().clone();
-                    let requeued = is_place_lost
-                        || matches!(before, ClaimState::Waiting { requeued: true, .. });
-                    self.publish.send_replace(ClaimState::Waiting { ticket, requeued });
-                }
-            }
+            Reply::Answer(answer) => self.take_answer(answer, sent),
             Reply::Full(why) => {
                 warn!("lock {}: {why}; trying again", self.asks.name);
                 self.call_again_at(sent.after(Span::from_millis(1_000)));
@@ -331,15 +308,45 @@ impl Worker {
         }
     }
 
+    fn take_answer(&mut self, answer: Answer, sent: Moment) {
+        let place = match answer.verdict {
+            Verdict::Waiting { ticket, ahead, requeued } => Some((ticket, ahead, requeued)),
+            _ => None,
+        };
+        self.handle(Event::Answer(answer));
+        let Some((ticket, ahead, is_late)) =
+            place.filter(|_| self.client.section() == Section::Waiting)
+        else {
+            return;
+        };
+        let (known, requeued) = match *self.publish.borrow() {
+            ClaimState::Waiting { ticket, requeued } => (ticket, requeued),
+            ClaimState::Held(_) | ClaimState::Over(_) => (None, false),
+        };
+        let lock = &self.asks.name;
+        if is_late {
+            warn!(
+                "lock {lock}: came too late to the new leader to keep its place; queued at the end, {ahead} ahead (ticket {ticket})"
+            );
+        } else if known != Some(ticket) {
+            info!("lock {lock}: waiting, {ahead} ahead (ticket {ticket})");
+        }
+        // What it did not know it shows at once: only then the next answer waits for the lock.
+        let next = if known == Some(ticket) { sent.after(PACE) } else { sent };
+        self.call_again_at(next);
+        let requeued = requeued || is_late;
+        self.publish.send_replace(ClaimState::Waiting { ticket: Some(ticket), requeued });
+    }
+
     /// Calls before it is time. A call more does no harm.
     fn call_again_at(&mut self, at: Moment) {
         let at = at.max(Moment::now());
         self.timers.entry(Timer::Keep).and_modify(|due| *due = at.min(*due));
     }
 
-    /// Waits for the next timer, or until the claim is given up.
+    /// Waits for the next timer, unless there is a call to make, or until the claim is given up.
     fn wait(&mut self) {
-        let next = self.timers.values().min().copied();
+        let next = self.timers.values().min().copied().filter(|_| self.call.is_none());
         let wait = next.map_or(Duration::ZERO, |due| due.since(Moment::now()));
         match self.stopped.recv_timeout(wait) {
             Err(RecvTimeoutError::Timeout) => self.fire_due(),

@@ -64,7 +64,8 @@ pub struct Acquire {
     /// The identity of this claim: 32 random hexadecimal digits, the same in every call about it. It can release the lock.
     #[cfg_attr(feature = "http", schema(examples("5f0c2d6e9b3a48d7a1e4c86f02b95d13")))]
     pub claim: String,
-    /// How long the answer may take if the lock is not free; at most a third of a lease. Without it the answer comes at once.
+    /// How long the answer may take if the lock is not free; at most a third of a lease. Without it, and without the right
+    /// ticket, the answer comes at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "http", schema(examples("1s")))]
     pub wait: Option<String>,

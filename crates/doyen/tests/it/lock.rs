@@ -170,6 +170,12 @@ impl Site {
         written.unwrap_or_else(|problem| panic!("{problem}"));
     }
 
+    fn wait_for_log(&self, client: &Client, text: &str) {
+        let what = format!("{} to say `{text}`", client.name);
+        let said = self.wait(&what, || read(&client.log).contains(text).then_some(()));
+        said.unwrap_or_else(|problem| panic!("{problem}"));
+    }
+
     fn check_register(&self) {
         let (accepted, starts) = (self.accepted(), self.starts());
         assert!(accepted.is_sorted(), "an earlier holder wrote after a later one: {accepted:?}");
@@ -237,6 +243,7 @@ fn fail_over(site: &mut Site, round: usize) {
         waiters.push(site.client(&name(what)));
         queue.push(name(what));
         site.wait_for_queue(&queue.iter().map(String::as_str).collect::<Vec<_>>());
+        site.wait_for_log(waiters.last().expect("one"), "ahead (ticket ");
     }
     let token = site.wait_for_queue(&queue.iter().map(String::as_str).collect::<Vec<_>>());
     let late = waiters.pop().expect("three");
@@ -255,8 +262,8 @@ fn fail_over(site: &mut Site, round: usize) {
     let queue = [queue[0], queue[1], queue[2], queue[3], &late.name];
     site.wait_for_queue(&queue);
     site.wait_for_write(token);
-    assert!(read(&late.log).contains("queued at the end"), "{}", read(&late.log));
     let told = |client: &Client| read(&client.log).contains("queued at the end");
+    site.wait_for_log(&late, "queued at the end");
     assert!(!waiters.iter().any(told) && !told(&newcomer), "only the late one is told");
     match (round % 3, &site.wires) {
         (0, Some(wires)) => wires.heal(),
@@ -359,7 +366,7 @@ fn check_http(trial: &Trial, leader: usize) {
     else {
         panic!("{status} {answer}")
     };
-    let other = format!(r#"{{"claim": "{}", "wait": "100ms"}}"#, claim("b"));
+    let other = format!(r#"{{"claim": "{}", "wait": "1s"}}"#, claim("b"));
     let (status, answer) = post(leader, "http", &other);
     assert_eq!(status, 202, "{answer}");
     let answer: LockAnswer = serde_json::from_str(&answer).unwrap();

@@ -95,26 +95,20 @@ fn busy_connections_leave_room_for_health_and_others_are_told() {
     fake.lead(Span::from_millis(60_000));
     let address = fake.address();
     let head = format!("POST /v1/permit HTTP/1.1\r\nhost: {address}\r\ncontent-length: 9\r\n");
-    // In one piece: the second one would wait for an acknowledgement of the first.
-    let request = format!("{head}content-type: application/json\r\n\r\n{{");
-    let begin = || {
-        let mut stream = connect(address);
-        stream.write_all(request.as_bytes()).expect("it is taken");
-        stream.set_nonblocking(true).expect("a mode");
-        stream
-    };
-    let mut busy: Vec<TcpStream> = (0..3).map(|_| begin()).collect();
-    let are_all_busy = || {
-        // One whose request had not been read was idle, and made room for the last question.
-        for stream in &mut busy {
-            if stream.read(&mut [0]).is_ok() {
-                *stream = begin();
-            }
-        }
-        sleep(Duration::from_millis(50));
-        fake.get("/v1/leader").status == 503
-    };
-    assert!(comes_true(are_all_busy), "all of them are busy");
+    let busy: Vec<TcpStream> = (0..3)
+        .map(|_| {
+            let mut stream = connect(address);
+            write!(stream, "{head}content-type: application/json\r\nexpect: 100-continue\r\n\r\n")
+                .expect("it is taken");
+            // It is busy when the server asks for the body; an idle one would make room for the next.
+            let mut asked = [0; 12];
+            stream.read_exact(&mut asked).expect("an answer");
+            assert_eq!(&asked, b"HTTP/1.1 100");
+            write!(stream, "{{").expect("it is taken");
+            stream
+        })
+        .collect();
+    assert!(comes_true(|| fake.get("/v1/leader").status == 503), "all of them are busy");
     probe_beside(&fake, 1, &mut || {});
     let answer = fake.get("/v1/status");
     let detail = answer.problem(503, "too-many-connections");
