@@ -22,7 +22,7 @@ mod table;
 
 use std::fmt::Write as _;
 
-pub use literature::sections;
+pub use literature::{entry_sections, sections};
 use series::{Picture, Spread};
 use table::paragraphs;
 pub use table::{Line, Mark, Section};
