@@ -37,10 +37,10 @@ pub struct Row {
 /// What a run came to in which members entered a critical section.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Section {
-    /// How long a member stays inside.
-    pub hold: Option<String>,
-    /// How long it waits before it asks again.
-    pub think: Option<String>,
+    /// How long a member stays inside, on average.
+    pub hold: Option<Span>,
+    /// How long it waits before it asks again, on average.
+    pub think: Option<Span>,
     /// How often a member entered.
     pub entries: Option<u64>,
     /// Messages for each entry.
@@ -69,8 +69,8 @@ impl Section {
         let in_d = |span: Span| (d > 0.0).then(|| span.as_nanos() as f64 / d);
         let bypassed = summary.entries.iter().map(|entry| u64::from(entry.bypassed)).max();
         Self {
-            hold: Some(requests.hold.to_string()),
-            think: Some(requests.think.to_string()),
+            hold: Some(Span::from_nanos(requests.hold.mean())),
+            think: Some(Span::from_nanos(requests.think.mean())),
             entries: Some(summary.entries.len() as u64),
             per_entry: summary.messages.per_entry,
             wait_d: summary.wait.and_then(|wait| in_d(wait.median)),
@@ -270,8 +270,8 @@ pub const FIELDS: &[Field] = &[
     field("formula", "closed form", Unit::Text),
     field("formula_value", "messages by the closed form", Unit::Count),
     field("formula_matches", "the closed form is right", Unit::Flag),
-    field("hold", "time inside", Unit::Text),
-    field("think", "time until a member asks again", Unit::Text),
+    field("hold", "time inside, on average", Unit::Time),
+    field("think", "time until a member asks again, on average", Unit::Time),
     field("entries", "entries", Unit::Count),
     field("per_entry", "messages for each entry", Unit::Count),
     field("wait_d", "wait in D", Unit::D),

@@ -50,7 +50,7 @@ pub struct EntryRow {
     pub at_exit: f64,
     /// The most of them.
     pub at_exit_most: u64,
-    /// The longest wait of a member that found no other one waiting or inside.
+    /// The longest wait of a member that found no other one waiting or inside, where no member ever waits for another.
     pub client_delay_d: Option<f64>,
     /// From an exit to the next entry of a member that was waiting already: the median.
     pub sync_delay_d: Option<f64>,
@@ -140,7 +140,7 @@ impl Line {
             exact: !written.middle,
             at_exit: at_exit as f64 / run.at_exit.len() as f64,
             at_exit_most: run.at_exit.iter().copied().max().unwrap_or_default(),
-            client_delay_d: run.client_delay().map(in_d),
+            client_delay_d: run.client_delay().filter(|_| run.sync_delays.is_empty()).map(in_d),
             sync_delay_d: run.sync_delay().map(|delay| in_d(delay.median)),
             entries_per_d: run.entries.len() as f64 / length,
             case: written.case,
