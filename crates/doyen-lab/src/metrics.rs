@@ -101,7 +101,7 @@ impl Metrics {
             elections: outcome.elections,
             agreed: outcome.agreed,
             leader: outcome.leader,
-            downtime_ns: outcome.downtime.as_nanos(),
+            downtime_ns: if inside.is_some() { 0 } else { outcome.downtime.as_nanos() },
             overlap_ns: inside.map_or(outcome.overlap, |run| run.overlap).as_nanos(),
             two_leaders: outcome.overlap.as_nanos() > 0,
             formula: formula.map(|it| Prediction::new(it, messages.total)),
