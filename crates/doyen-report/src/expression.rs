@@ -164,6 +164,7 @@ mod tests {
         let variables = Variables {
             n: 10.0,
             configured: 11.0,
+            voting_set: 4.0,
             d: 7.0,
             ranks: vec![3.0, 4.0],
             distances: vec![7.0, 6.0],
@@ -171,6 +172,8 @@ mod tests {
         for (text, value) in [
             ("(n-r+1)(n-r)+n-1", 65.0),
             ("2(n - r) + n", 24.0),
+            ("3(K-1)", 9.0),
+            ("3*sqrt(n+6)", 12.0),
             ("(n-r1)+sum(n-rj)+n", 30.0),
             ("(N-r)^2+N-2", 73.0),
             ("2mn", 40.0),
