@@ -12,7 +12,7 @@ const ROLES = {
 export const MARKS = {
   leads: { d: "M1,6H25", text: "leads" },
   campaigns: { d: "M1,6H25", text: "campaigns" },
-  inside: { d: "M1,6H25", text: "thick: inside the critical section" },
+  inside: { d: "M1,6H25", text: "thick: inside" },
   waits: { d: "M1,6H25", text: "thin: waits" },
   asks: { d: "M13,-1.5A7.5,7.5 0 1 1 12.99,-1.5ZM13,2V7M13,9.6V10", text: "asks to enter" },
   together: { d: "M1,1H25V11H1Z", text: "two members inside: exclusion is violated" },

@@ -55,6 +55,10 @@ pub struct Section {
     pub entries_per_d: Option<f64>,
     /// The most entries of one member while another one waited.
     pub bypassed: Option<u64>,
+    /// Whether every live member that asked has entered.
+    pub served: Option<bool>,
+    /// Whether two members were inside at once.
+    pub two_inside: Option<bool>,
 }
 
 impl Section {
@@ -78,6 +82,8 @@ impl Section {
             sync_delay_d: summary.sync_delay.and_then(|delay| in_d(delay.median)),
             entries_per_d: summary.entries_per_d,
             bypassed,
+            served: Some(summary.properties.served),
+            two_inside: Some(!summary.properties.one_inside),
         }
     }
 }
@@ -279,6 +285,8 @@ pub const FIELDS: &[Field] = &[
     field("sync_delay_d", "from an exit to the next entry, in D", Unit::D),
     field("entries_per_d", "entries for each D", Unit::Count),
     field("bypassed", "entries of another member while one waits", Unit::Count),
+    field("served", "all that ask enter", Unit::Flag),
+    field("two_inside", "two inside at once", Unit::Flag),
 ];
 
 #[cfg(test)]
