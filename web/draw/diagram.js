@@ -228,9 +228,9 @@ export class Diagram extends Viewport {
     const key = `${run.data.hash} ${position.s}`;
     if (key === this.made.sentence) return;
     this.made.sentence = key;
-    const leaders = [...run.frame(position.s).values()].filter(({ role, up }) => role === "leader" && up).map(({ id }) => run.name(id));
     const last = run.steps[position.s - 1];
-    const who = leaders.length ? `${leaders.join(" and ")} ${leaders.length > 1 ? "lead" : "leads"}.` : "No leader.";
+    const held = run.whoHolds(position.s);
+    const who = `${held[0].toUpperCase()}${held.slice(1)}.`;
     set(this.element, { "aria-label": `Space-time diagram of ${run.order.length} members at ${time(position.t)}, step ${position.s} of ${run.length}. ${who}${last ? ` Last: ${last.text}.` : ""}` });
   }
 

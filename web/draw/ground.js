@@ -103,8 +103,11 @@ function bands(picture) {
     if (state === "lease") {
       found.above.push(s("path", { class: "lease", d: `M${x},${y + half + 2}H${x + width}` }));
     } else {
-      const text = `${run.name(member)} ${state === "paused" ? "is paused" : state}${term && run.data.leases ? ` in term ${term}` : ""}, ${time(from)} to ${to === null ? "the end" : time(to)}`;
-      found[state === "campaigns" ? "below" : "above"].push(s("rect", { class: `band ${state}`, x, y: y - half, width, height: 2 * half, rx: state === "leads" ? Math.min(half, 3) : 0 }, s("title", {}, text)));
+      const words = /** @type {Record<string, string>} */ ({ paused: "is paused", inside: "is inside", together: "is inside beside another member" });
+      const text = `${run.name(member)} ${words[state] ?? state}${term && run.data.leases ? ` in term ${term}` : ""}, ${time(from)} to ${to === null ? "the end" : time(to)}`;
+      // Thin while a member waits, thick while it is inside.
+      const high = state === "waits" ? half * 0.45 : state === "inside" || state === "together" ? half * 1.3 : half;
+      found[state === "campaigns" ? "below" : "above"].push(s("rect", { class: `band ${state}`, x, y: y - high, width, height: 2 * high, rx: state === "leads" ? Math.min(half, 3) : 0 }, s("title", {}, text)));
     }
   }
   return found;
@@ -137,9 +140,10 @@ const zigzag = (x, y, a) => `M${x - 8},${y}L${x - 5},${y - a}L${x},${y + a}L${x 
 
 /** @typedef {{ x0: number, x1: number }} Sight what is in sight, in pixels */
 
-/** Who led and when nobody did, in one strip below the lanes. @param {Picture} picture @param {Sight} sight @param {(text: string) => number} measure */
+/** Who led and when nobody did, or who was inside, in one strip below the lanes. @param {Picture} picture @param {Sight} sight @param {(text: string) => number} measure */
 export function drawStrip({ run, scale, lanes, until, end }, sight, measure) {
-  const { leader = [], downtime = [], overlap = [] } = run.data.intervals ?? {};
+  const { downtime = [], overlap = [] } = run.data.intervals ?? {};
+  const { [run.excludes ? "inside" : "leader"]: holders = [] } = run.data.intervals ?? {};
   const y = lanes.bottom + 8;
   /** @type {SVGElement[]} */
   const found = [];
@@ -156,8 +160,8 @@ export function drawStrip({ run, scale, lanes, until, end }, sight, measure) {
   };
   // Where two lead, the overlap is what is told.
   const edge = (/** @type {number | null} */ to) => to ?? run.end;
-  for (const { member, from, to } of leader) {
-    const texts = [`${run.name(member)} leads`, run.name(member)];
+  for (const { member, from, to } of holders) {
+    const texts = [`${run.name(member)} ${run.excludes ? "is inside" : "leads"}`, run.name(member)];
     let start = from;
     for (const one of overlap.filter((/** @type {any} */ { from: begin, to: over }) => begin < edge(to) && edge(over) > from)) {
       if (one.from > start) add("leads", start, one.from, texts);
@@ -167,7 +171,7 @@ export function drawStrip({ run, scale, lanes, until, end }, sight, measure) {
   }
   for (const one of overlap) {
     const length = time((one.to ?? run.end) - one.from);
-    add("overlap", one.from, one.to, [`${together(one)}: overlap ${length}`, `overlap ${length}`, length]);
+    add("overlap", one.from, one.to, [`${together(one, run.excludes)}: overlap ${length}`, `overlap ${length}`, length]);
   }
   for (const [from, to] of downtime) {
     const length = time((to ?? run.end) - from);

@@ -5,13 +5,17 @@ import { FAMILIES, arrowSign, crossPath, memberSign, missPath } from "./signs.js
 
 const ROLES = {
   leader: "leads", candidate: "campaigns", follower: "follows", witness: "votes, never leads", drained: "is drained",
-  paused: "is paused", down: "is down", unknown: "not known",
+  inside: "is inside", waiting: "waits", outside: "outside", paused: "is paused", down: "is down", unknown: "not known",
 };
 
 /** Signs that are neither members nor kinds of messages: a class for the style sheet, the sign's path, what it means. */
 export const MARKS = {
   leads: { d: "M1,6H25", text: "leads" },
   campaigns: { d: "M1,6H25", text: "campaigns" },
+  inside: { d: "M1,6H25", text: "thick: inside" },
+  waits: { d: "M1,6H25", text: "thin: waits" },
+  asks: { d: "M13,-1.5A7.5,7.5 0 1 1 12.99,-1.5ZM13,2V7M13,9.6V10", text: "asks to enter" },
+  together: { d: "M1,1H25V11H1Z", text: "two members inside: exclusion is violated" },
   lease: { d: "M1,6H25", text: "holds a lease" },
   starts: { d: "M13,-1.5A7.5,7.5 0 1 1 12.99,-1.5ZM13,2V7M13,9.6V10", text: "starts an election" },
   timer: { d: "M13,-1V13", text: "a time-out" },

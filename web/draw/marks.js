@@ -1,17 +1,17 @@
 /** Signs on the life lines: who starts, who leads, timers, crashes. And what a pointer on them says. */
 
 import { s } from "../dom.js";
-import { becomesLeader } from "../model/labels.js";
+import { asksToEnter, becomesLeader } from "../model/labels.js";
 import { time } from "../model/words.js";
 import { crossPath, starPath } from "./signs.js";
 
-/** @typedef {"leads" | "starts" | "crash" | "restart" | "timer" | "suspect" | "trust" | "fault"} Sign */
+/** @typedef {"leads" | "enters" | "starts" | "crash" | "restart" | "timer" | "suspect" | "trust" | "fault"} Sign */
 
 /** Which sign a step has. @param {import("../model/run.js").Step} step @returns {Sign | null} */
 export function signOf(step) {
   if (step.member === null) return null;
-  if (becomesLeader(step)) return "leads";
-  if (step.type === "campaign") return "starts";
+  if (becomesLeader(step)) return step.change.some(([, { role }]) => role?.[1] === "inside") ? "enters" : "leads";
+  if (step.type === "campaign" || asksToEnter(step)) return "starts";
   if (step.type === "fault") {
     const up = step.change.find(([, change]) => change.up)?.[1].up;
     return up ? (up[1] ? "restart" : "crash") : step.change.length || step.at === 0 ? null : "fault";
@@ -22,7 +22,7 @@ export function signOf(step) {
 }
 
 /** How much room a sign takes on each side. @type {Record<Sign, number>} */
-export const ROOM = { leads: 10, starts: 8, crash: 7, restart: 6, timer: 3, suspect: 4, trust: 4, fault: 5 };
+export const ROOM = { leads: 10, enters: 8, starts: 8, crash: 7, restart: 6, timer: 3, suspect: 4, trust: 4, fault: 5 };
 
 /** @param {Sign} sign @param {number} x @param {number} y @param {number} scale @param {number} step */
 export function drawSign(sign, x, y, scale, step) {
@@ -35,6 +35,8 @@ function shapes(sign) {
   switch (sign) {
     case "leads":
       return [s("path", { class: "star", d: starPath(9.5) })];
+    case "enters":
+      return [s("path", { class: "star", d: "M0,-8L8,0L0,8L-8,0Z" })];
     case "starts":
       return [s("circle", { r: 7.5 }), s("path", { class: "call", d: "M0,-4V1M0,3.6V4" })];
     case "crash":

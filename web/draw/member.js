@@ -1,6 +1,7 @@
 /** One member of the ring: disc, role, badges, lease. Made once, then updated in place. */
 
 import { s, set } from "../dom.js";
+import { isHolding } from "../model/run.js";
 import { roomFor } from "../model/ring.js";
 import { crossPath, starPath } from "./signs.js";
 
@@ -56,8 +57,9 @@ export class MemberSign {
     set(this.halo, { r: (r + (r >= 20 ? 13 : star ? 10 : 6)).toFixed(1) });
     set(this.contest, { d: member.contested ? circle(r + 4.5) + circle(r + 8.5) : null });
     this.drawBadge(member, role, r);
-    const becameLeader = star && !this.leads;
-    this.leads = star;
+    const holds = isHolding(role) || role === "retiring";
+    const becameLeader = holds && !this.leads;
+    this.leads = holds;
     return becameLeader;
   }
 
@@ -81,7 +83,7 @@ export class MemberSign {
     } else if (member.paused) {
       this.badge.replaceChildren(s("circle", { class: "badge-pause", r: size + 1 }),
         s("path", { class: "badge-bars", d: `M${-size * 0.3},${-size * 0.45}V${size * 0.45}M${size * 0.3},${-size * 0.45}V${size * 0.45}` }));
-    } else if (role === "candidate" && r >= 9) {
+    } else if ((role === "candidate" || role === "waiting") && r >= 9) {
       this.badge.replaceChildren(s("circle", { class: "badge-ask", r: size }),
         s("text", { class: "badge-text", "text-anchor": "middle", y: (size * 0.42).toFixed(1), "font-size": (size * 1.35).toFixed(1) }, "?"));
     } else if (role === "unknown" && r >= 20) {
@@ -91,7 +93,7 @@ export class MemberSign {
     }
   }
 
-  /** The one event that is worth a motion: a new leader. @param {number} r */
+  /** The one event that is worth a motion: a new leader, or an entry. @param {number} r */
   ring(r) {
     const ring = s("circle", { class: "arrival", r });
     this.element.prepend(ring);

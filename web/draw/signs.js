@@ -121,12 +121,13 @@ export function tokenSign(family) {
   return s("svg", { viewBox: "-8 -8 16 16", width: 16, height: 16, class: "sign", "aria-hidden": "true" }, token(family, 6));
 }
 
-/** A small picture of a member, for legends and headings. @param {"leader" | "candidate" | "follower" | "witness" | "drained" | "paused" | "down" | "unknown"} role */
+/** A small picture of a member, for legends and headings. @param {"leader" | "candidate" | "follower" | "inside" | "waiting" | "outside" | "witness" | "drained" | "paused" | "down" | "unknown"} role */
 export function memberSign(role) {
   const shape = role === "witness" ? s("path", { class: "disc", d: "M0,-7L7,0L0,7L-7,0Z" }) : s("circle", { class: "disc", r: 7 });
   const marks = {
     leader: s("path", { class: "star", d: starPath(4.6) }),
     candidate: s("text", { class: "badge", y: 3.5 }, "?"),
+    waiting: s("text", { class: "badge", y: 3.5 }, "?"),
     drained: s("path", { class: "bar", d: "M-5,9H5" }),
     paused: s("path", { class: "bar", d: "M-2,-3V3M2,-3V3" }),
     down: s("path", { class: "cross", d: crossPath(4) }),

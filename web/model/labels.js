@@ -4,6 +4,7 @@
  */
 
 import { polyline } from "./layout.js";
+import { isHolding } from "./run.js";
 import { list } from "./words.js";
 
 /**
@@ -41,9 +42,11 @@ function noteOf(run, step) {
   const name = run.name(step.member);
   const term = run.data.leases ? step.change.find(([, change]) => change.term)?.[1].term[1] : null;
   const named = (/** @type {string} */ text) => (rule ? `${rule}: ${text}` : text);
+  if (becomesLeader(step) && run.excludes) return { text: named(`${name} enters`), rank: 0, room: 8 };
   if (becomesLeader(step)) return { text: named(`${name} leads${term ? `, term ${term}` : ""}`), rank: 0, room: 10 };
   const told = broadcast(run, step);
   if (step.type === "campaign") return { text: told ? `${name} starts: ${told}` : `${name} starts an election`, rank: 1, room: 8 };
+  if (asksToEnter(step)) return { text: told ? `${name} asks: ${told}` : `${name} asks to enter`, rank: 1, room: 8 };
   if (step.type === "fault") return step.at === 0 ? null : { text: step.text, rank: 2, room: 7 };
   if (step.background) return null;
   if (step.type === "timer") return told || rule ? { text: told ? named(told) : String(rule), rank: 3, room: 7 } : null;
@@ -51,8 +54,11 @@ function noteOf(run, step) {
   return null;
 }
 
-/** Whether a member begins to lead in this step. @param {import("./run.js").Step} step */
-export const becomesLeader = (step) => step.change.some(([member, { role }]) => member === step.member && role?.[1] === "leader");
+/** Whether a member begins to lead in this step, or enters. @param {import("./run.js").Step} step */
+export const becomesLeader = (step) => step.change.some(([member, { role }]) => member === step.member && isHolding(role?.[1]));
+
+/** Whether a member asks to enter in this step, and must wait. @param {import("./run.js").Step} step */
+export const asksToEnter = (step) => step.type === "section" && step.change.some(([, { role }]) => role?.[1] === "waiting");
 
 /** One text for all that a step sends: "ELECTION to 5, 6 and 7". @param {import("./run.js").Run} run @param {import("./run.js").Step} step */
 export function broadcast(run, step) {

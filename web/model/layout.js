@@ -20,7 +20,7 @@ export { timeScale, TimeScale, typicalFlight } from "./scale.js";
  * @property {boolean} curved the middle point is a control point, not a knee
  *
  * @typedef {object} Stretch a time in which a member was something
- * @property {number} member @property {"leads" | "campaigns" | "paused" | "down" | "lease"} state
+ * @property {number} member @property {"leads" | "campaigns" | "waits" | "inside" | "together" | "paused" | "down" | "lease"} state
  * @property {number} from @property {number | null} to @property {number} [term]
  */
 
@@ -256,9 +256,11 @@ const known = new WeakMap();
 export function stretches(run) {
   const before = known.get(run);
   if (before) return before;
-  const { leader = [], lease = [], down = [], paused = [] } = run.data.intervals ?? {};
+  const { leader = [], lease = [], waiting = [], inside = [], overlap = [], down = [], paused = [] } = run.data.intervals ?? {};
   const of = (/** @type {any[]} */ list, /** @type {Stretch["state"]} */ state) => list.map((one) => ({ ...one, state }));
-  const found = [...campaigns(run), ...of(leader, "leads"), ...of(lease, "lease"), ...of(paused, "paused"), ...of(down, "down")];
+  // Who is inside beside another one.
+  const together = run.excludes ? overlap.flatMap((/** @type {any} */ { members, ...when }) => members.map((/** @type {number} */ member) => ({ ...when, member }))) : [];
+  const found = [...campaigns(run), ...of(leader, "leads"), ...of(waiting, "waits"), ...of(inside, "inside"), ...of(together, "together"), ...of(lease, "lease"), ...of(paused, "paused"), ...of(down, "down")];
   known.set(run, found);
   return found;
 }

@@ -1,5 +1,6 @@
 /** What the members' picture shows of a run at a position, in the picture's own terms. Pure. */
 
+import { asksToEnter } from "./labels.js";
 import { list, many } from "./words.js";
 import { timeScale } from "./scale.js";
 
@@ -60,11 +61,16 @@ function labels(run, state, t, frame) {
   if (how === "paused") return [{ text: "paused", tone: "fault" }];
   if (how === "leader") return [{ text: "leads", tone: "ink" }, ...term];
   if (how === "candidate") return [{ text: "campaigns", tone: "soft" }, ...term];
+  if (how === "inside") return [{ text: "inside", tone: inside(frame) > 1 ? "fault" : "ink" }];
+  if (how === "waiting") return [{ text: "waits", tone: "soft" }];
   if (state.leader === null) return term;
   const leader = frame.get(state.leader);
   const stale = !leader?.up || leader.role !== "leader";
   return [{ text: `follows ${run.name(state.leader)}`, tone: stale ? "fault" : "soft" }, ...term];
 }
+
+/** How many members are inside the critical section. @param {Map<number, State>} frame */
+const inside = (frame) => [...frame.values()].filter(({ up, role }) => up && role === "inside").length;
 
 /** Whether a member follows whom most follow, which needs no words in a crowd. @param {State} state @param {number} t @param {number | null} common */
 const isPlain = (state, t, common) => common !== null && standing(state, t) === "follower" && state.leader === common;
@@ -78,11 +84,12 @@ export function membersShown(run, position, selection) {
   const frame = run.frame(s);
   const { partition = [], cuts = [] } = run.data.intervals ?? {};
   const common = commonLeader(run, frame);
+  const crowded = inside(frame) > 1;
   const members = run.order.map((id) => {
     const state = /** @type {State} */ (frame.get(id));
     const { name, witness } = run.members.get(id) ?? { name: String(id), witness: false };
     return {
-      id, name, role: state.role, up: state.up, paused: isPaused(state, t), drained: false, witness: Boolean(witness),
+      id, name, role: state.role, up: state.up, paused: isPaused(state, t), drained: false, witness: Boolean(witness), contested: crowded && state.role === "inside",
       labels: isPlain(state, t, common) && selection !== String(id) ? [] : labels(run, state, t, frame), lease: leaseOf(run, state, t),
     };
   });
@@ -100,6 +107,7 @@ export function membersShown(run, position, selection) {
 /** The picture as a sentence. @param {Run} run @param {Map<number, State>} frame @param {number} flights */
 export function describe(run, frame, flights) {
   const states = [...frame.values()];
+  if (run.excludes) return describeSection(run, states, flights);
   const names = (/** @type {(state: State) => boolean} */ test) => states.filter(test).map((state) => run.name(state.id));
   const leaders = names((state) => state.up && state.role === "leader");
   const campaigning = names((state) => state.up && state.role === "candidate");
@@ -113,10 +121,21 @@ export function describe(run, frame, flights) {
   ].join("; ").concat(".");
 }
 
+/** The same around a critical section. @param {Run} run @param {State[]} states @param {number} flights */
+function describeSection(run, states, flights) {
+  const parts = [["inside", "inside"], ["waiting", "waiting"]].map(([role, word]) => {
+    const names = states.filter((state) => state.up && state.role === role).map((state) => run.name(state.id));
+    return names.length ? `${list(names)} ${names.length === 1 ? "is" : "are"} ${word}` : role === "inside" ? "No member is inside" : "";
+  });
+  const down = states.filter((state) => !state.up).map((state) => run.name(state.id));
+  return [...parts, down.length ? `${list(down)} ${down.length === 1 ? "is" : "are"} down` : "", `${many(flights, "message")} in flight`]
+    .filter(Boolean).join("; ").concat(".");
+}
+
 /** The signs of members on screen, for the legend. @param {Run} run @param {Position} position */
 export function rolesShown(run, { s, t }) {
   const roles = new Set([...run.frame(s).values()].map((state) => standing(state, t, run.members.get(state.id)?.witness)));
-  return ["leader", "candidate", "follower", "witness", "paused", "down"].filter((role) => roles.has(role));
+  return ["leader", "candidate", "follower", "witness", "inside", "waiting", "outside", "paused", "down"].filter((role) => roles.has(role));
 }
 
 /** The signs of the diagram: which kinds were sent, which fates and intervals there are. @param {Run} run @param {{ selected: boolean, beside: boolean, until: number }} options `beside`: whether another run is shown; `until`: steps that may be seen */
@@ -130,12 +149,15 @@ export function signsShown(run, { selected, beside, until }) {
     seen.some((message) => message.fate === "receiver down" && (message.at ?? 0) < until) && "missed",
     seen.some((message) => message.again !== null) && "doubled",
     run.steps.some(({ type, i }) => type === "campaign" && i < until) && "starts",
+    run.excludes && "inside",
+    run.excludes && "waits",
+    run.steps.some((step) => asksToEnter(step) && step.i < until) && "asks",
     run.steps.some((step) => step.type === "timer" && !step.background && (step.rules.length || step.sends.length) && step.i < until) && "timer",
     run.steps.some((step) => step.i < until && step.change.some(([, { up }]) => up?.[1] === true)) && "restart",
     timeScale(run, 0).folds.length > 0 && "wait",
     all && cuts.length && "cut",
     all && paused.length && "paused",
-    all && overlap.length && "overlap",
+    all && overlap.length && (run.excludes ? "together" : "overlap"),
     all && partition.length && "partition",
     all && lease.length && "lease",
     all && "future",
@@ -149,7 +171,7 @@ export function signsShown(run, { selected, beside, until }) {
 /** What has been counted when `s` steps are done. @param {Run} run @param {number} s */
 export function counted(run, s) {
   const counts = run.sentByKind(s);
-  const leader = [...run.frame(s).values()].find((state) => state.up && state.role === "leader");
+  const [leader] = run.holders(s);
   return {
     messages: run.sent(s), total: run.data.metrics.messages, leader: leader?.id ?? null,
     by_kind: Object.fromEntries(run.kinds.map((/** @type {any} */ kind, /** @type {number} */ i) => [kind.name, counts[i]])),

@@ -7,7 +7,7 @@ import { count, time } from "./words.js";
 
 /**
  * @typedef {import("./run.js").Run} Run
- * @typedef {"leader" | "messages" | "known" | "two" | "ends"} Name
+ * @typedef {"leader" | "messages" | "known" | "two" | "ends" | "first" | "together" | "served"} Name
  * @typedef {number | boolean | null} Guess `null`: no agreement
  * @typedef {{ title: string, short: string, kind: "member" | "number" | "choice", unit?: string, truth(run: Run): Guess | undefined, words(run: Run, value: Guess | undefined): string }} Question
  */
@@ -37,6 +37,18 @@ export const QUESTIONS = {
     title: "Will the election come to an end?", short: "It ends", kind: "choice",
     truth: (run) => run.data.ended === "quiet", words: yesOrNo,
   },
+  first: {
+    title: "Who enters first?", short: "First inside", kind: "member",
+    truth: (run) => run.data.metrics.exclusion?.order[0] ?? null, words: (run, id) => (typeof id === "number" ? run.name(id) : "no member"),
+  },
+  together: {
+    title: "Will two members be inside at the same time?", short: "Two inside", kind: "choice",
+    truth: (run) => run.data.metrics.exclusion?.two_inside, words: yesOrNo,
+  },
+  served: {
+    title: "Will every member that asks enter?", short: "All enter", kind: "choice",
+    truth: (run) => run.data.metrics.exclusion?.waiting.length === 0, words: yesOrNo,
+  },
 };
 
 /** The questions that suit a run. @param {Run} run @returns {Name[]} */
@@ -44,6 +56,7 @@ export function questionsFor(run) {
   const { mode, source, leases, intervals = {}, metrics } = run.data;
   const faults = run.steps.some(({ type, at }) => type === "fault" && at > 0) || intervals.partition?.length > 0 || intervals.cuts?.length > 0;
   const slow = run.messages.some(({ sent, arrives }) => arrives !== null && arrives - sent > run.d);
+  if (run.excludes) return faults || slow || run.messages.some(({ changed }) => changed !== null) || !metrics.formula ? ["first", "together", "served"] : ["first", "messages"];
   const flawed = source?.gallery?.startsWith("flaws/") || !["textbook", "hardened"].includes(mode);
   if (flawed) return ["leader", "two", "ends"];
   if (faults || slow || leases) return ["leader", "two"];

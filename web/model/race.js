@@ -9,6 +9,8 @@ export const DEFAULT = {
   algorithms: ["bully", "modified-bully", "chang-roberts", "quorum"],
   flags: /** @type {Flags} */ ([["members", "5"], ["leader", "5"], ["crash", "5@10ms"], ["detector", "5ms"], ["mode", "hardened"]]),
 };
+/** What algorithms of mutual exclusion race with, if the address says nothing. @type {Flags} */
+export const REQUESTS = [["members", "7"], ["requests", "1,3,5@2ms"], ["hold", "5ms"]];
 export const MOST = 4;
 
 /** @param {Flags} flags @param {string} name */
@@ -95,7 +97,7 @@ export function edit(flags, name, value) {
   return crash === null ? next : setFlag(next, "crash", `${flag(next, "leader") ?? crash.split("@")[0]}@${at}`);
 }
 
-const PLAIN = ["members", "leader", "crash", "partition", "heal", "dead", "initiators", "detector", "delay", "mode"];
+const PLAIN = ["members", "requests", "hold", "leader", "crash", "partition", "heal", "dead", "initiators", "detector", "delay", "mode"];
 
 /** The race as a sentence with words that can be changed. @param {Flags} flags @param {{ name: string, title: string }[]} modes @returns {import("../part/sentence.js").Word[]} */
 export function sentence(flags, modes) {
@@ -103,7 +105,7 @@ export function sentence(flags, modes) {
   const members = memberIds(of("members"));
   return [
     { text: "Members " }, { flag: "members", value: of("members"), kind: "members", text: members.length > 1 ? ids(members) : of("members") || "5" }, { text: ". " },
-    ...(isPartition(flags) || flag(flags, "crash") !== null ? faultWords(flags, members) : startWords(flags)),
+    ...(flag(flags, "requests") !== null ? requestWords(flags) : isPartition(flags) || flag(flags, "crash") !== null ? faultWords(flags, members) : startWords(flags)),
     ...(of("detector") || of("leader") ? [{ text: "; heartbeats every " }, { flag: "detector", value: of("detector"), kind: "duration", text: readable(of("detector")) || "none" }] : []),
     { text: "; a message takes " }, { flag: "delay", value: of("delay") || "1ms", kind: "time", text: readable(of("delay") || "1ms") },
     { text: "; mode " }, { flag: "mode", value: of("mode") || "textbook", text: of("mode") || "textbook", choices: modes.map(({ name, title }) => ({ value: name, text: title })) },
@@ -127,6 +129,16 @@ function faultWords(flags, members) {
   ];
 }
 
+/** Who asks to enter the critical section, and for how long it stays inside. @param {Flags} flags @returns {import("../part/sentence.js").Word[]} */
+function requestWords(flags) {
+  const [requests, hold] = [flag(flags, "requests") ?? "", flag(flags, "hold") ?? "1ms"];
+  const who = requests === "all" ? "all members" : list(requests.split(",").map((one) => spaced(one.replace("@", " at "))));
+  return [
+    { flag: "requests", value: requests, kind: "ids", text: who }, { text: requests.includes(",") || requests === "all" ? " ask to enter and stay for " : " asks to enter and stays for " },
+    { flag: "hold", value: hold, kind: "time", text: spaced(hold) },
+  ];
+}
+
 /** Who is down from the beginning, and who starts. @param {Flags} flags @returns {import("../part/sentence.js").Word[]} */
 function startWords(flags) {
   const [dead, starters] = [flag(flags, "dead") ?? "", flag(flags, "initiators") ?? ""];
@@ -143,7 +155,7 @@ export function horizon(runs) {
   let last = 0;
   for (const run of runs) {
     for (const message of run.messages) if (!run.kinds[message.kind].background) last = Math.max(last, message.arrives ?? message.sent + run.d);
-    for (const { from, to } of run.data.intervals.leader) last = Math.max(last, from, to ?? 0);
+    for (const { from, to } of [...run.data.intervals.leader, ...run.data.intervals.inside ?? []]) last = Math.max(last, from, to ?? 0);
     for (const step of run.steps) if (step.type === "fault") last = Math.max(last, step.at);
   }
   return Math.max(1, last + Math.max(0.04 * last, runs[0]?.d ?? 0));
@@ -165,7 +177,9 @@ function sentBefore(run, t) {
 export function totals(run, t, begin) {
   const messages = Math.max(0, run.sent(run.atTime(t).s) - sentBefore(run, begin));
   let downtime = 0;
-  for (const [from, to] of run.data.intervals.downtime) downtime += Math.max(0, Math.min(t, to ?? t) - Math.max(from, begin));
+  // Around a critical section: how long members have waited, all of them together.
+  const lost = run.excludes ? run.data.intervals.waiting.map((/** @type {any} */ { from, to }) => [from, to]) : run.data.intervals.downtime;
+  for (const [from, to] of lost) downtime += Math.max(0, Math.min(t, to ?? t) - Math.max(from, begin));
   let overlap = 0;
   for (const { from, to } of run.data.intervals.overlap) overlap += Math.max(0, Math.min(t, to ?? t) - from);
   const leads = run.data.intervals.leader.some((/** @type {any} */ { from, to }) => from <= t && (to === null || to > t));
@@ -207,7 +221,8 @@ export function verdict(lanes, end, flags) {
   if (!most.length || lanes.length < 2) return [];
   const names = (/** @type {typeof lanes} */ some) => list(some.map(({ title }) => title));
   const verb = (/** @type {typeof lanes} */ some, /** @type {string} */ one, /** @type {string} */ several) => (some.length > 1 ? several : one);
-  if (most.length === lanes.length && longest.length === lanes.length) return [{ strong: "All alike:", rest: " as many messages, as long a downtime." }];
+  const time = lanes[0].run.excludes ? "wait" : "downtime";
+  if (most.length === lanes.length && longest.length === lanes.length) return [{ strong: "All alike:", rest: ` as many messages, as long a ${time}.` }];
   const why = longest.length === 1 && longest[0].run.data.leases ? ", so that two members never lead at once" : "";
   if (most.length === 1 && longest.length === 1 && most[0] === longest[0]) return [{ strong: `${names(most)} sends most`, rest: ` and waits longest${why}.` }];
   return [

@@ -1,5 +1,6 @@
 /** Why a step happened: the rule that fired, and the chain of causes in words. Pure. */
 
+import { isHolding } from "./run.js";
 import { list, time } from "./words.js";
 
 /**
@@ -30,9 +31,9 @@ function lastTelling(run, s) {
   return s - 1;
 }
 
-/** Who begins to lead in this step. @param {Step} step */
+/** Who begins to lead in this step, or enters. @param {Step} step */
 export function winner(step) {
-  const found = step.change.find(([, changes]) => changes.role?.[1] === "leader");
+  const found = step.change.find(([, changes]) => isHolding(changes.role?.[1]));
   return found ? found[0] : null;
 }
 
@@ -41,7 +42,7 @@ function title(run, step) {
   const first = winner(step);
   if (first !== null) {
     const { what } = action(run, step);
-    return `${run.name(first)} leads${what.startsWith(":") ? what : `: ${what}`}`;
+    return `${run.name(first)} ${run.excludes ? "enters" : "leads"}${what.startsWith(":") ? what : `: ${what}`}`;
   }
   const { member, what } = action(run, step);
   return member === null ? what : join(run.name(member), what);

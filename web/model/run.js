@@ -8,7 +8,7 @@
 /**
  * @typedef {object} Step
  * @property {number} i @property {number} at @property {number | null} member
- * @property {"message" | "timer" | "campaign" | "command" | "fault" | "suspect" | "trust" | "lease" | "note"} type
+ * @property {"message" | "timer" | "campaign" | "section" | "command" | "fault" | "suspect" | "trust" | "lease" | "note"} type
  * @property {number | null} message @property {string | null} timer @property {boolean} background
  * @property {string[]} rules @property {number[]} causes @property {number[]} sends
  * @property {[number, Record<string, [any, any]>][]} change @property {string} text @property {string} sentence
@@ -21,7 +21,7 @@
  * @property {null | "dropped" | "delayed" | "doubled"} changed
  *
  * @typedef {object} State what a member holds
- * @property {number} id @property {string} role @property {number | null} leader @property {number} term
+ * @property {number} id @property {string} role of an election, or where it is: `outside`, `waiting`, `inside` @property {number | null} leader @property {number} term
  * @property {boolean} up @property {number | null} paused_until @property {number | null} lease
  *
  * @typedef {{ s: number, t: number }} Position
@@ -33,9 +33,12 @@ export class Run {
   /** @param {any} recorded as the engine gives it */
   constructor(recorded) {
     this.data = recorded;
+    /** Whether members enter a critical section, and follow no leader. */
+    this.excludes = recorded.purpose === "excludes";
     /** @type {Step[]} */
     this.steps = recorded.steps.map((/** @type {any} */ step, /** @type {number} */ i) => ({
-      member: null, message: null, timer: null, background: false, rules: [], causes: [], sends: [], change: [], sentence: "", ...step, i,
+      member: null, message: null, timer: null, background: false, rules: [], causes: [], sends: [], sentence: "", ...step, i,
+      change: (step.change ?? []).map((/** @type {[number, any]} */ [member, changes]) => [member, this.excludes ? inPlaceOfRole(changes) : changes]),
     }));
     /** @type {Message[]} */
     this.messages = recorded.messages.map((/** @type {any} */ message, /** @type {number} */ id) => ({
@@ -52,7 +55,7 @@ export class Run {
     this.end = recorded.end_ns;
     this.d = recorded.d_ns;
     /** @type {Map<number, State>[]} every `KEYFRAME`th frame */
-    this.keyframes = [new Map(recorded.initial.map((/** @type {State} */ state) => [state.id, state]))];
+    this.keyframes = [new Map(recorded.initial.map((/** @type {any} */ state) => [state.id, this.excludes ? { ...state, role: state.section } : state]))];
     /** What each step had a part in; made when it is first asked for. @type {number[][] | null} */
     this.effects = null;
     /** @type {number[]} how many election messages have been sent before each step */
@@ -187,6 +190,18 @@ export class Run {
     return within;
   }
 
+  /** Who leads or is inside when `s` steps are done. @param {number} s */
+  holders(s) {
+    return [...this.frame(s).values()].filter((state) => state.up && isHolding(state.role));
+  }
+
+  /** "3 leads", "1 and 3 are inside", "no leader". @param {number} s */
+  whoHolds(s) {
+    const names = this.holders(s).map(({ id }) => this.name(id));
+    const [one, several, none] = this.excludes ? ["is inside", "are inside", "no member inside"] : ["leads", "lead", "no leader"];
+    return names.length ? `${names.join(" and ")} ${names.length > 1 ? several : one}` : none;
+  }
+
   /** What a member is called. @param {number | null} id */
   name(id) {
     return id === null ? "nobody" : this.members.get(id)?.name ?? String(id);
@@ -203,6 +218,14 @@ export class Run {
     for (let i = s - 1; i >= 0; i--) if (this.steps[i].member === Number(selection)) return i;
     return null;
   }
+}
+
+/** Whether a member has what all want: it leads, or is inside. @param {string | undefined} role */
+export const isHolding = (role) => role === "leader" || role === "inside";
+
+/** Around a critical section, where a member is takes the place of its role. @param {Record<string, [any, any]>} changes */
+function inPlaceOfRole({ section, ...others }) {
+  return section ? { ...others, role: section } : others;
 }
 
 /** The first step in which two runs differ; their lengths if one is the beginning of the other, null if they are equal. @param {Run} a @param {Run} b @returns {number | null} */

@@ -64,7 +64,7 @@ export function ago(us) {
   return `${Math.floor(seconds / 3600)} h ago`;
 }
 
-/** When more than one led: `two leaders from 3 ms to 11 ms`. @param {{ from: number, to: number | null, members?: unknown[] }} overlap */
-export function together({ from, to, members = [] }) {
-  return `${members.length > 2 ? members.length : "two"} leaders from ${time(from)} ${to === null ? "on" : `to ${time(to)}`}`;
+/** When more than one led or was inside: `two leaders from 3 ms to 11 ms`. @param {{ from: number, to: number | null, members?: unknown[] }} overlap @param {boolean} [excludes] */
+export function together({ from, to, members = [] }, excludes = false) {
+  return `${members.length > 2 ? members.length : "two"} ${excludes ? "members inside" : "leaders"} from ${time(from)} ${to === null ? "on" : `to ${time(to)}`}`;
 }

@@ -1,7 +1,7 @@
 /** Two runs beside each other in numbers: A as it was, B with the changes, and the difference. */
 
 import { button, h, region } from "../dom.js";
-import { count, time } from "../model/words.js";
+import { count, list, time } from "../model/words.js";
 import { verdict } from "./counter.js";
 
 /**
@@ -12,8 +12,11 @@ import { verdict } from "./counter.js";
 /** Whether nobody leads when the run is over: then its downtime has no length. @param {Run} run */
 const endsLeaderless = (run) => (run.data.intervals?.downtime ?? []).some((/** @type {[number, number | null]} */ [, to]) => (to ?? null) === null);
 
-/** @type {{ title: string, of(run: Run): number | string, difference: null | ((d: number) => string) }[]} */
-const ROWS = [
+/**
+ * @typedef {{ title: string, of(run: Run): number | string, difference: null | ((d: number) => string) }} Row
+ * @type {Row[]}
+ */
+const OF_ELECTIONS = [
   { title: "leader at the end", of: (run) => run.data.metrics.leader === null ? "none" : run.name(run.data.metrics.leader), difference: null },
   { title: "all follow it", of: (run) => (run.data.metrics.agreed ? "yes" : "no"), difference: null },
   { title: "messages", of: (run) => run.data.metrics.messages, difference: count },
@@ -24,9 +27,23 @@ const ROWS = [
   { title: "overlap", of: (run) => run.data.metrics.overlap_ns ?? 0, difference: time },
 ];
 
+const entries = (/** @type {Run} */ run) => run.data.metrics.exclusion;
+const named = (/** @type {Run} */ run, /** @type {number[]} */ some) => (some.length > 8 ? `${count(some.length)} entries` : list(some.map((id) => run.name(id))) || "none");
+
+/** The same about entries into the critical section. @type {Row[]} */
+const OF_ENTRIES = [
+  { title: "entered, in order", of: (run) => named(run, entries(run).order), difference: null },
+  { title: "wait at the end", of: (run) => named(run, entries(run).waiting), difference: null },
+  { title: "messages", of: (run) => run.data.metrics.messages, difference: count },
+  { title: "messages per entry", of: (run) => entries(run).per_entry ?? "no entry", difference: (d) => String(Math.round(d * 100) / 100) },
+  { title: "sent to members down", of: (run) => run.data.metrics.to_down, difference: count },
+  { title: "longest wait", of: (run) => entries(run).longest_wait_ns ?? "no entry", difference: time },
+  { title: "two inside for", of: (run) => run.data.metrics.overlap_ns ?? 0, difference: time },
+];
+
 /** The rows of the table, as texts. @param {Run} a @param {Run} b */
 export function comparison(a, b) {
-  return ROWS.map(({ title, of, difference }) => {
+  return (a.excludes && b.excludes ? OF_ENTRIES : OF_ELECTIONS).map(({ title, of, difference }) => {
     const [left, right] = [of(a), of(b)];
     const text = (/** @type {number | string} */ value) => (typeof value === "string" ? value : difference === time ? (value === 0 ? "0" : time(value)) : count(value));
     const numbers = typeof left === "number" && typeof right === "number" && difference !== null && left !== right;

@@ -2,7 +2,7 @@
 
 import { h, keyed, region, set } from "../dom.js";
 import { tokenSign } from "../draw/signs.js";
-import { count, grouped, ids, list } from "../model/words.js";
+import { count, grouped, ids, list, many } from "../model/words.js";
 
 /**
  * @typedef {import("../model/run.js").Run} Run
@@ -70,7 +70,7 @@ export class Counter {
   drawFormula(run, hidden, complete) {
     const { formula } = run.data.metrics;
     this.formula.hidden = hidden || !formula;
-    const letters = hidden || !formula ? "" : lettersOf(formula.name);
+    const letters = hidden || !formula ? "" : lettersOf(formula.name, run.excludes);
     set(this.letters, { text: letters, hidden: !letters });
     if (hidden || !formula) return this.formula.replaceChildren();
     const filled = formula.filled && formula.filled !== formula.name ? ` = ${grouped(formula.filled)}` : "";
@@ -82,6 +82,8 @@ export class Counter {
   /** What the number alone does not say. @param {Run} run @param {number} s @param {boolean} complete */
   notes(run, s, complete) {
     const parts = [];
+    const each = run.data.metrics.exclusion?.per_entry;
+    if (complete && typeof each === "number") parts.push(`${each} for each of ${many(run.data.metrics.exclusion.order.length, "entry", "entries")}.`);
     const { ok, text } = verdict(run);
     if (complete && ok === false && text.includes(":")) parts.push(`${capital(text.slice(text.indexOf(":") + 2))}`);
     if (ok === null) parts.push(text);
@@ -97,12 +99,12 @@ export class Counter {
   }
 }
 
-/** What the letters of a formula stand for. Its name may begin with its source: "Kordafshari (4): n²−1". @param {string} name */
-function lettersOf(name) {
+/** What the letters of a formula stand for. Its name may begin with its source: "Kordafshari (4): n²−1". @param {string} name @param {boolean} excludes */
+function lettersOf(name, excludes) {
   const formula = name.slice(name.lastIndexOf(": ") + 1);
   const has = (/** @type {string} */ letter) => new RegExp(`(?<![A-Za-z])${letter}(?![A-Za-z])`).test(formula);
   const members = ["N", "n"].filter(has).join(" and ");
-  return [...(members ? [`${members}: members`] : []), ...(has("r") ? ["r: the starter is the r-th lowest"] : []), ...(has("d") ? ["d: steps round the ring from the starter to the highest"] : [])].join("; ");
+  return [...(members ? [`${members}: members`] : []), ...(has("r") ? ["r: the starter is the r-th lowest"] : []), ...(has("K") ? ["K: members of a voting set"] : []), ...(has("d") ? [excludes ? "d: hops to the token" : "d: steps round the ring from the starter to the highest"] : [])].join("; ");
 }
 
 /** @param {string} text */

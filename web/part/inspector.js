@@ -11,7 +11,7 @@ import { time } from "../model/words.js";
  * @typedef {import("../model/run.js").Position} Position
  */
 
-const SIGNS = ["leader", "candidate", "follower", "witness", "drained", "paused", "down", "unknown"];
+const SIGNS = ["leader", "candidate", "follower", "inside", "waiting", "outside", "witness", "drained", "paused", "down", "unknown"];
 
 export class Inspector {
   constructor() {
@@ -45,7 +45,7 @@ export class Inspector {
     const sign = /** @type {any} */ (SIGNS.includes(how) ? how : "unknown");
     this.head.replaceChildren(memberSign(sign), `${run.name(state.id)}: ${how}`);
     const facts = [
-      ["follows", state.up ? (state.leader === state.id ? "itself" : state.leader === null ? "no leader" : run.name(state.leader)) : "", "leader"],
+      ["follows", state.up && !run.excludes ? (state.leader === state.id ? "itself" : state.leader === null ? "no leader" : run.name(state.leader)) : "", "leader"],
       ["term", state.term ? String(state.term) : "", "term"],
       ["lease until", state.lease ? time(state.lease) : "", "lease"],
       ["priority", member && member.priority !== member.id ? String(member.priority) : "", ""],
@@ -81,7 +81,7 @@ function lastChange(run, id, s) {
 }
 
 /** @type {Record<string, string>} */
-const FIELDS = { up: "state", paused_until: "paused until", lease: "lease until" };
+const FIELDS = { up: "state", section: "section", paused_until: "paused until", lease: "lease until" };
 
 /** @param {Run} run @param {string} field @param {any} one */
 function value(run, field, one) {

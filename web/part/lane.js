@@ -3,12 +3,12 @@
 import { button, h, set } from "../dom.js";
 import { Diagram } from "../draw/diagram.js";
 import { totals } from "../model/race.js";
-import { count, many, time, together } from "../model/words.js";
+import { count, list, many, time, together } from "../model/words.js";
 
 /** @typedef {import("../model/run.js").Run} Run */
 
 export class Lane {
-  /** @param {{ name: string, title: string, summary: string }} algorithm @param {{ remove(): void, onTime(t: number): void }} told */
+  /** @param {{ name: string, title: string, summary: string, purpose?: string }} algorithm @param {{ remove(): void, onTime(t: number): void }} told */
   constructor(algorithm, { remove, onTime }) {
     this.algorithm = algorithm;
     this.title = algorithm.title;
@@ -28,7 +28,7 @@ export class Lane {
     this.element = h("section", { class: "race-lane", "aria-label": algorithm.title },
       h("div", { class: "race-label" }, h("h3", {}, this.link, this.removal), this.note),
       this.picture,
-      number("Downtime", h("span", { class: "figure" }, this.downtime.value, this.downtime.unit), this.downtime.word),
+      number(algorithm.purpose === "excludes" ? "Waiting" : "Downtime", h("span", { class: "figure" }, this.downtime.value, this.downtime.unit), this.downtime.word),
       number("Messages", h("span", { class: "figure" }, this.messages.value), this.messages.word),
       this.verdict);
   }
@@ -68,6 +68,18 @@ export class Lane {
     set(this.messages.word, { text: fewest ? "fewest" : "" });
   }
 
+  /** Whether two members were inside at once, and who still waits. */
+  judgeEntries() {
+    const { run } = this;
+    if (!run) return;
+    const { two_inside: two, waiting } = run.data.metrics.exclusion;
+    const bad = two || waiting.length > 0;
+    const text = two ? overlaps(run) : waiting.length ? `never, but ${list(waiting.map((/** @type {number} */ id) => run.name(id)))} ${waiting.length === 1 ? "waits" : "wait"} forever` : "never";
+    this.verdict.replaceChildren(h("span", { class: "race-head" }, "Two inside"),
+      h("span", { class: bad ? "sign bad" : "sign good", "aria-hidden": "true" }, bad ? "✕" : "✓"),
+      h("span", { class: bad ? "race-word bad" : "race-word" }, text));
+  }
+
   /** What a partition does to this algorithm: seen in a run of its own, or in this one. @param {Run | null} run @param {boolean} here @param {string} promise what the catalogue says */
   judge(run, here, promise) {
     this.parted = run;
@@ -90,7 +102,7 @@ function figure(ns) {
 /** When more than one led: from when to when, or how often and for how long together. @param {Run} run */
 function overlaps(run) {
   const { overlap = [] } = run.data.intervals ?? {};
-  return overlap.length === 1 ? together(overlap[0]) : `two leaders, ${many(overlap.length, "time")}, ${time(run.data.metrics.overlap_ns)} in all`;
+  return overlap.length === 1 ? together(overlap[0], run.excludes) : `two ${run.excludes ? "members inside" : "leaders"}, ${many(overlap.length, "time")}, ${time(run.data.metrics.overlap_ns)} in all`;
 }
 
 /** Without the source in brackets. @param {string} text */

@@ -50,7 +50,7 @@ export class Predict {
   /** A member that is selected while the question is open is the guess. @param {string | null} selection */
   choose(selection) {
     if (!this.isOpen) return false;
-    if (selection !== null && /^\d+$/.test(selection)) this.take("leader", Number(selection));
+    if (selection !== null && /^\d+$/.test(selection)) this.take(this.run?.excludes ? "first" : "leader", Number(selection));
     return true;
   }
 
@@ -96,8 +96,9 @@ export class Predict {
       button(text, () => this.take(name, value), { class: "tiny", "aria-pressed": String(guess === value) });
     const choices = () => {
       if (kind === "choice") return [choice(true, "yes"), choice(false, "no")];
-      if (run.order.length <= 12) return [...run.order.map((id) => choice(id, run.name(id))), choice(null, "no agreement")];
-      return [typeof guess === "number" ? `${run.name(guess)} ` : "Click a member. ", choice(null, "no agreement")];
+      const none = choice(null, QUESTIONS[name].words(run, null));
+      if (run.order.length <= 12) return [...run.order.map((id) => choice(id, run.name(id))), none];
+      return [typeof guess === "number" ? `${run.name(guess)} ` : "Click a member. ", none];
     };
     return h("div", { class: "question" }, h("h3", {}, title), h("div", { class: "buttons" }, choices()));
   }
@@ -105,7 +106,9 @@ export class Predict {
   answers() {
     const run = /** @type {Run} */ (this.run);
     const { leader } = run.data.metrics;
-    const decisive = run.steps.findLastIndex((step) => winner(step) === leader && leader !== null);
+    const decisive = run.excludes
+      ? run.steps.findIndex((step) => winner(step) !== null)
+      : run.steps.findLastIndex((step) => winner(step) === leader && leader !== null);
     const why = decisive < 0 ? null : reason(run, `s${decisive}`, { s: run.length, t: run.end });
     return [
       ...this.asked.map((name) => {

@@ -82,9 +82,9 @@ function signs(runs, parted) {
   for (const run of runs) for (const { kind } of run.messages) if (!run.kinds[kind].background) families.add(run.kinds[kind].family);
   const any = (/** @type {(run: Run) => boolean} */ test) => runs.some(test);
   const marks = /** @type {[string, boolean][]} */ ([
-    ["leads", true], ["campaigns", true], ["lease", any((run) => run.data.leases)],
+    ["leads", any((run) => !run.excludes)], ["campaigns", any((run) => !run.excludes)], ["inside", any((run) => run.excludes)], ["waits", any((run) => run.excludes)], ["lease", any((run) => run.data.leases)],
     ["lost", any((run) => run.messages.some(({ fate }) => fate === "lost"))], ["missed", any((run) => run.data.metrics.to_down > 0)],
-    ["downtime", any((run) => run.data.intervals.downtime.length > 0)], ["overlap", any((run) => run.data.intervals.overlap.length > 0)], ["partition", parted],
+    ["downtime", any((run) => run.data.intervals.downtime.length > 0)], ["overlap", any((run) => !run.excludes && run.data.intervals.overlap.length > 0)], ["together", any((run) => run.excludes && run.data.intervals.overlap.length > 0)], ["partition", parted],
   ]);
   return { kinds: [...families].map((family) => ({ family, name: FAMILIES[family] })), marks: marks.filter(([, shown]) => shown).map(([name]) => name) };
 }

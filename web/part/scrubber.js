@@ -147,10 +147,11 @@ export class Scrubber {
     this.show(this.position);
   }
 
-  /** Who led, and when nobody did. @param {Run} run */
+  /** Who led, and when nobody did; or who was inside. @param {Run} run */
   band(run) {
     const y = BAND;
-    const { leader = [], downtime = [], overlap = [] } = run.data.intervals ?? {};
+    const { downtime = [], overlap = [] } = run.data.intervals ?? {};
+    const { [run.excludes ? "inside" : "leader"]: holders = [] } = run.data.intervals ?? {};
     const bar = (/** @type {number} */ from, /** @type {number | null} */ to, /** @type {string} */ kind, /** @type {string[]} */ texts) => {
       const [x, end] = [this.x(from), (to ?? null) === null ? this.width - EDGE : this.x(/** @type {number} */ (to))];
       // Two leaders are over the names of both, so that is said at the other end.
@@ -167,11 +168,11 @@ export class Scrubber {
         const length = time(to - from);
         return bar(from, to, "downtime", [`no leader: downtime ${length}`, `downtime ${length}`, length]);
       }),
-      leader.map((/** @type {any} */ { member, term, from, to }) => {
-        const who = `${run.name(member)} leads`;
+      holders.map((/** @type {any} */ { member, term, from, to }) => {
+        const who = `${run.name(member)} ${run.excludes ? "is inside" : "leads"}`;
         return bar(from, to, "leads", [...(term ? [`${who}, term ${term}`] : []), who, run.name(member)]);
       }),
-      overlap.map((/** @type {any} */ one) => bar(one.from, one.to, "overlap", [together(one), "two leaders"])));
+      overlap.map((/** @type {any} */ one) => bar(one.from, one.to, "overlap", [together(one, run.excludes), run.excludes ? "two inside" : "two leaders"])));
   }
 
   divergence() {
@@ -239,9 +240,8 @@ export class Scrubber {
     const moment = `${position.s} ${Math.round(position.t / (run.d || 1))} ${hidden}`;
     if (this.told === moment) return;
     this.told = moment;
-    const leader = [...run.frame(position.s).values()].find((state) => state.role === "leader" && state.up);
     const total = hidden ? "" : ` of ${run.length}`;
-    const text = `step ${position.s}${total}, ${time(position.t)}, ${leader ? `${run.name(leader.id)} leads` : "no leader"}`;
+    const text = `step ${position.s}${total}, ${time(position.t)}, ${run.whoHolds(position.s)}`;
     set(this.element, { "aria-valuemax": hidden ? position.s : run.length, "aria-valuenow": position.s, "aria-valuetext": text });
   }
 }
@@ -249,7 +249,7 @@ export class Scrubber {
 /** @param {Run} run @param {import("../model/run.js").Step} step @param {number} x @param {number} y */
 function markOf(run, step, x, y) {
   const transform = `translate(${x.toFixed(1)} ${y})`;
-  if (winner(step) !== null) return s("path", { class: "mark leads", d: starPath(6.5), transform });
+  if (winner(step) !== null) return s("path", { class: "mark leads", d: run.excludes ? "M0,-6L6,0L0,6L-6,0Z" : starPath(6.5), transform });
   if (step.type === "fault") return s("path", { class: "mark fault", d: crossPath(3.2), transform });
   const message = step.message === null ? null : run.byId.get(step.message);
   if (!message) return s("circle", { class: "mark own", r: 3.1, transform });

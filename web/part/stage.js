@@ -211,7 +211,7 @@ export class Stage {
     if (selection.startsWith("s")) {
       const step = run.steps[Number(selection.slice(1))];
       const first = winner(step);
-      return first === null ? `step ${step.i + 1}` : `${run.name(first)} leads`;
+      return first === null ? `step ${step.i + 1}` : `${run.name(first)} ${run.excludes ? "enters" : "leads"}`;
     }
     return run.name(Number(selection));
   }

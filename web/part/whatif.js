@@ -6,6 +6,7 @@
 import { button, h, region } from "../dom.js";
 import { fate, kindOf } from "../model/reason.js";
 import { faultTime, flagTime, messageChanges } from "../model/branch.js";
+import { isHolding } from "../model/run.js";
 import { time } from "../model/words.js";
 import { showMenu } from "./commands.js";
 import { showPopover } from "./popover.js";
@@ -141,7 +142,7 @@ export class WhatIf {
     const chosen = selection ? late(selection) : [];
     if (selection?.startsWith("m")) return chosen;
     const states = [...run.frame(position.s).values()];
-    const leader = states.find((state) => state.up && state.role === "leader") ?? states.find((state) => state.up && state.role === "candidate")
+    const leader = states.find((state) => state.up && isHolding(state.role)) ?? states.find((state) => state.up && ["candidate", "waiting"].includes(state.role))
       ?? states.find((state) => state.up && state.id === run.steps[position.s]?.member);
     const down = states.find((state) => !state.up);
     const others = [leader, down].flatMap((state) => (state ? late(String(state.id)) : [])).map(({ key: _, ...command }) => command);

@@ -13,6 +13,7 @@ import { parse, print, withOwn } from "../url.js";
 const ABOUT = {
   "five-minutes": "Seven questions, from the first election to your own partition. Guess, then play.",
   figures: "Every figure and worked example of the sources, exact to the message.",
+  exclusion: "What cs677 and cs425 say of mutual exclusion: what an entry costs, and what lets two members in or blocks all.",
   flaws: "How the textbook versions fail, in as few steps as possible.",
   incidents: "Failures that other systems had, and hard cases, with the quorum algorithm.",
   yours: "Scenarios that you branch or edit appear here. They stay in this browser.",

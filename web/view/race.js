@@ -65,6 +65,7 @@ class Race {
     const { algorithms } = query.own;
     this.names = algorithms ? [...new Set(algorithms.split(","))].slice(0, race.MOST) : race.DEFAULT.algorithms;
     this.flags = query.flags.length ? query.flags : race.DEFAULT.flags;
+    this.excludes = false;
     const key = JSON.stringify([this.names, this.flags]);
     if (key !== this.key) {
       this.key = key;
@@ -86,14 +87,20 @@ class Race {
     const known = new Map(catalogue.algorithms.map((/** @type {any} */ one) => [one.name, one]));
     this.catalogue = catalogue;
     const before = new Map(this.lanes.map((lane) => [lane.algorithm.name, lane]));
-    this.lanes = this.names.filter((name) => known.has(name)).map((name) => before.get(name) ?? new Lane(known.get(name), { remove: () => this.remove(name), onTime: (t) => this.clock.go(t, false) }));
+    // Elections race among themselves, and so do algorithms of mutual exclusion: the first name says which.
+    const purpose = known.get(this.names.find((name) => known.has(name)) ?? "")?.purpose;
+    this.excludes = purpose === "excludes";
+    if (this.excludes && flags === race.DEFAULT.flags) return this.change(race.REQUESTS);
+    this.lanes = this.names.filter((name) => known.get(name)?.purpose === purpose).map((name) => before.get(name) ?? new Lane(known.get(name), { remove: () => this.remove(name), onTime: (t) => this.clock.go(t, false) }));
     this.lanesBox.replaceChildren(...this.lanes.map((lane) => lane.element));
     for (const { picture } of this.lanes) this.observer.observe(picture);
     this.foot.values = [];
     const modes = [...new Map(this.lanes.flatMap(({ algorithm }) => /** @type {any} */ (algorithm).modes).map((mode) => [mode.name, mode])).values()];
     set(this.title, { text: race.title(flags, this.lanes.length) });
+    set(this.swaps, { hidden: this.excludes });
     set(this.swaps, { text: race.isPartition(flags) ? "Crash instead" : "Partition instead" });
-    set(this.third, { text: race.isPartition(flags) ? "Overlap" : "In a partition" });
+    set(this.third, { text: this.excludes ? "Two inside" : race.isPartition(flags) ? "Overlap" : "In a partition" });
+    set(this.counted[0], { text: this.excludes ? "Waiting" : "Downtime" });
     const fault = race.isPartition(flags) ? "partition" : race.flag(flags, "crash") === null ? null : "crash";
     for (const head of this.counted) set(head, { title: fault && `From the ${fault} on` });
     set(this.adds, { disabled: this.lanes.length >= race.MOST });
@@ -133,6 +140,7 @@ class Race {
 
   /** What a partition would do, from runs of their own. @param {string} key @param {import("../model/race.js").Flags} flags */
   async part(key, flags) {
+    if (this.excludes) return this.running().forEach((lane) => lane.judgeEntries());
     const here = race.isPartition(flags);
     const parted = here ? flags : race.swapFault(flags);
     for (const lane of this.running()) {
@@ -239,7 +247,8 @@ class Race {
   }
 
   additions() {
-    const rest = /** @type {any[]} */ (this.catalogue?.algorithms ?? []).filter(({ name }) => !this.names.includes(name));
+    const alike = (/** @type {string} */ purpose) => (purpose === "excludes") === this.excludes;
+    const rest = /** @type {any[]} */ (this.catalogue?.algorithms ?? []).filter(({ name, purpose }) => alike(purpose) && !this.names.includes(name));
     return rest.map(({ name, title }) => ({
       title, off: this.lanes.length >= race.MOST,
       run: () => this.app.navigate({ ...this.app.query, flags: this.flags, own: { algorithms: [...this.names, name].join(",") } }),
@@ -273,7 +282,7 @@ class Race {
       { key: "End", title: "To the end", group, run: () => clock.go(clock.end) },
       { key: "Shift+↑", title: "Twice the speed", group, run: () => clock.changeSpeed(2) },
       { key: "Shift+↓", title: "Half the speed", group, run: () => clock.changeSpeed(0.5) },
-      { key: "P", title: race.isPartition(this.flags) ? "Crash instead" : "Partition instead", group, run: () => this.change(race.swapFault(this.flags)) },
+      ...(this.excludes ? [] : [{ key: "P", title: race.isPartition(this.flags) ? "Crash instead" : "Partition instead", group, run: () => this.change(race.swapFault(this.flags)) }]),
       ...this.additions().map((one) => ({ ...one, title: `Add ${one.title}`, group })),
       ...this.running().map((lane) => ({ title: `Open ${lane.title} in Simulate`, group, run: () => void (location.hash = this.address(lane)) })),
     ];

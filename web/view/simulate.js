@@ -239,7 +239,7 @@ export class Simulate {
       changes: branched(this.query).map(({ text }) => text), hidden: stage.loaded.hidden, problem: null,
     };
     if (moved && before.hash === run.data.hash && before.leader !== this.app.shown.leader && this.app.shown.leader !== null) {
-      this.app.announce(`${run.name(this.app.shown.leader)} leads`);
+      this.app.announce(`${run.name(this.app.shown.leader)} ${run.excludes ? "enters" : "leads"}`);
     }
   }
 

@@ -380,6 +380,45 @@ impl Algorithm {
         [own, of_ring, hardened, ring, sessions, snapshot::rules::RULES].into_iter().flatten()
     }
 
+    /// What the crash of one member does to the others, for people.
+    pub fn one_crash(self) -> &'static str {
+        match self {
+            Self::Bully => "no harm: a member that waits too long starts another election",
+            Self::ModifiedBully => {
+                "the granted member or the initiator: textbook ends without a leader, hardened elects again"
+            }
+            Self::RingList => {
+                "the initiator: in textbook mode its list goes round forever; hardened elects again"
+            }
+            Self::RingActiveList | Self::RingAllIds | Self::ChangRoberts => {
+                "the member that has the message: textbook stops without a result, hardened elects again"
+            }
+            Self::RingResilient => "no harm, unless the winner crashes after it is confirmed",
+            Self::Quorum => "no harm while a majority is up: another member leads after the lease",
+            Self::Centralised => {
+                "the coordinator or the member inside: all block; any other one: no harm"
+            }
+            Self::Voting => {
+                "a voter: no harm while enough are up; if it restarts and has forgotten its vote, two may enter"
+            }
+            Self::Lamport | Self::RicartAgrawala => {
+                "any member, even one that wants nothing: all block"
+            }
+            Self::TokenRing => {
+                "any member: the token is lost at the latest when it comes by, and all block"
+            }
+            Self::Maekawa => {
+                "an arbiter: those that have it in their voting set block, under load all do"
+            }
+            Self::Raymond => {
+                "the holder of the token or an inner member: all that it cuts off from the token block"
+            }
+            Self::SuzukiKasami => {
+                "the holder of the token: all block; any other one: no harm until the token is sent there"
+            }
+        }
+    }
+
     /// What it guarantees in each of its modes.
     pub fn guarantees(self) -> impl Iterator<Item = &'static Guarantee> {
         GUARANTEES.iter().filter(move |guarantee| guarantee.algorithm == self)

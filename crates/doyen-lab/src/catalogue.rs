@@ -21,7 +21,7 @@ pub(crate) fn catalogue() -> Value {
     let property = |property: Property| json!({ "id": property.name(), "text": property.words() });
     json!({
         "doyen": env!("CARGO_PKG_VERSION"),
-        "algorithms": Algorithm::ELECTIONS.map(algorithm),
+        "algorithms": Algorithm::ALL.into_iter().filter(|it| it.elects() || it.excludes()).map(algorithm).collect::<Vec<_>>(),
         "gallery": std::iter::once(tour()).chain(groups().map(group)).collect::<Vec<_>>(),
         "properties": Property::ALL.map(property),
         "glossary": glossary(),
@@ -34,6 +34,8 @@ fn algorithm(algorithm: Algorithm) -> Value {
         "title": words::algorithm_title(algorithm),
         "summary": algorithm.summary(),
         "source": algorithm.source(),
+        "purpose": algorithm.purpose().name(),
+        "one_crash": algorithm.one_crash(),
         "ring": algorithm.is_ring(),
         "modes": modes(algorithm).into_iter().map(mode).collect::<Vec<_>>(),
         "leases": algorithm.has_leases(),
@@ -110,13 +112,16 @@ fn entry(entry: &gallery::Entry) -> Value {
 /// What a run comes to, in a word or two.
 fn tags(scenario: &Scenario) -> Vec<&'static str> {
     let Some(expect) = &scenario.expect else { return Vec::new() };
-    let Expect { agreed, two_leaders, quiet, .. } = expect;
+    let Expect { agreed, two_leaders, quiet, two_inside, waiting, .. } = expect;
+    let elects = scenario.algorithm.is_none_or(Algorithm::elects);
     let has_leases = scenario.algorithm.is_some_and(Algorithm::has_leases);
     let tags = [
         (*agreed == Some(false), "breaks A1"),
         // The members of a quorum may campaign for as long as a fault lasts: that is no flaw.
-        (*quiet == Some(false) && !has_leases, "breaks A3"),
+        (*quiet == Some(false) && !has_leases && elects, "breaks A3"),
         (*two_leaders == Some(true), "two leaders"),
+        (*two_inside == Some(true), "two inside"),
+        (waiting.as_ref().is_some_and(|ids| !ids.is_empty()), "blocks"),
     ];
     tags.into_iter().filter(|(is, _)| *is).map(|(_, tag)| tag).collect()
 }

@@ -4,14 +4,17 @@ mod faults;
 
 use doyen_check::counterexample::{Counterexample, Course};
 use doyen_core::config::Mode;
+use doyen_core::config::exclusion::{Sets, Tree};
 use doyen_core::members::NodeId;
 use doyen_core::registry::Algorithm;
 use doyen_core::time::Span;
+use doyen_sim::initiators::Initiators;
 use doyen_sim::message::{Change, MessageChange};
 use doyen_sim::scenario::{Case, MemberList, RingOrder, Scenario};
 use doyen_sim::time::Time;
 use doyen_sim::trace::RunInfo;
 use doyen_sim::words::{capitalized, grouped, listed, time};
+use doyen_sim::world::Requests;
 use serde::{Deserialize, Serialize};
 
 use crate::catalogue;
@@ -140,7 +143,9 @@ impl Sentence {
     fn who(&mut self, scenario: &Scenario, case: &Case) {
         let algorithm = case.algorithm;
         self.value("algorithm", "algorithm", &algorithm, words::algorithm_title(algorithm));
-        self.choices(Algorithm::ELECTIONS.map(|it| Choice::new(&it, words::algorithm_title(it))));
+        // The keys of an election mean nothing to an exclusion, so another algorithm is one of the same purpose.
+        let alike = Algorithm::ALL.into_iter().filter(|it| it.purpose() == algorithm.purpose());
+        self.choices(alike.map(|it| Choice::new(&it, words::algorithm_title(it))));
         let modes = catalogue::modes(algorithm);
         if modes.len() > 1 {
             self.say(", ");
@@ -183,8 +188,67 @@ impl Sentence {
         }
         if let Some(leader) = case.leader {
             self.value("id", "leader", &leader, leader.to_string());
-            self.say(" leads. ");
+            self.say(match case.algorithm {
+                Algorithm::Centralised => " is the coordinator. ",
+                algorithm if algorithm.elects() => " leads. ",
+                _ => " has the token. ",
+            });
         }
+        if let Some(requests) = &case.requests {
+            return self.requests(case, requests);
+        }
+        self.starters(case, "initiators", &case.initiators, ["starts", "start"]);
+        if !case.initiators.is_empty() {
+            self.say(" an election. ");
+        }
+    }
+
+    /// Who asks to enter the critical section, how often, and how long it stays inside.
+    fn requests(&mut self, case: &Case, requests: &Requests) {
+        self.starters(case, "requests", &requests.who, ["asks", "ask"]);
+        if requests.who.is_empty() {
+            return;
+        }
+        self.say(" to enter");
+        if requests.repeat > 1 {
+            self.say(", ");
+            let times = words::count(u64::from(requests.repeat), "time");
+            self.value("number", "repeat", &requests.repeat, times);
+        }
+        self.say(match requests.who.len() {
+            1 => ", and stays inside for ",
+            _ => ", and each stays inside for ",
+        });
+        self.value("delay", "hold", &requests.hold, faults::delay(requests.hold));
+        self.say(". ");
+        let settings = &case.config.exclusion;
+        match case.algorithm {
+            Algorithm::Maekawa => {
+                self.say("Voting sets: ");
+                self.value("sets", "sets", &settings.sets, settings.sets.to_string());
+                let suit = |sets: &Sets| sets.suits(case.members().len()).is_ok();
+                let all = Sets::ALL.into_iter().filter(suit);
+                self.choices(all.map(|sets| Choice::new(&sets, sets.name())));
+                self.say(". ");
+            }
+            Algorithm::Raymond => {
+                self.say("The tree: ");
+                self.value("tree", "tree", &settings.tree, settings.tree.to_string());
+                self.choices(Tree::ALL.map(|tree| Choice::new(&tree, tree.name())));
+                self.say(". ");
+            }
+            _ => {}
+        }
+    }
+
+    /// Who starts something, as the flag called `flag` says, and the verb.
+    fn starters(
+        &mut self,
+        case: &Case,
+        flag: &'static str,
+        starters: &Initiators,
+        [one, many]: [&str; 2],
+    ) {
         let value = |(id, at): (NodeId, Time)| match at {
             Time::ZERO => id.to_string(),
             at => format!("{id}@{at}"),
@@ -193,7 +257,6 @@ impl Sentence {
             Time::ZERO => id.to_string(),
             at => format!("{id} at {}", spaced(at - Time::ZERO)),
         };
-        let starters = &case.initiators;
         let live = case.members().len() - case.dead.len();
         let at_once = starters.iter().all(|(_, at)| at == Time::ZERO);
         let (value, words) = match starters.len() {
@@ -210,11 +273,8 @@ impl Sentence {
                 (values.join(","), words)
             }
         };
-        self.value("ids", "initiators", &value, words);
-        self.say(match starters.len() {
-            1 => " starts an election. ",
-            _ => " start an election. ",
-        });
+        self.value("ids", flag, &value, words);
+        self.say(format!(" {}", if starters.len() == 1 { one } else { many }));
     }
 
     fn network(&mut self, scenario: &Scenario, case: &Case) {

@@ -1,4 +1,5 @@
-//! The scenarios that are built in: the figures and examples of the sources, the flaws, incidents of other systems. One row a
+//! The scenarios that are built in: the figures and examples of the sources, what they say of mutual exclusion, the flaws,
+//! incidents of other systems. One row a
 //! file of `scenarios/`; a test compares the two.
 
 use doyen_sim::scenario::Scenario;
@@ -35,6 +36,7 @@ impl Entry {
 /// Every group, in the order in which they are shown.
 pub const GROUPS: &[Group] = &[
     Group { name: "figures", title: "Figures of the sources", entries: FIGURES, in_lab: true },
+    Group { name: "exclusion", title: "Mutual exclusion", entries: EXCLUSION, in_lab: true },
     Group { name: "flaws", title: "Flaws", entries: FLAWS, in_lab: true },
     Group { name: "incidents", title: "Incidents", entries: INCIDENTS, in_lab: true },
     Group { name: "services", title: "Snapshots and services", entries: SERVICES, in_lab: false },
@@ -255,6 +257,44 @@ const FIGURES: &[Entry] = entries! {
     "notes/ring-active-list-all-at-once"
     "notes/ring-example"
     "notes/ring-example-polled"
+};
+
+#[rustfmt::skip]
+const EXCLUSION: &[Entry] = entries! {
+    "cs677/a-crashed-holder-blocks-all"
+    "cs677/a-crashed-member-loses-the-token"
+    "cs677/a-forgetful-voter-lets-two-in"
+    "cs677/a-lost-token-blocks-the-ring"
+    "cs677/a-serial-medium-delays-2-n-minus-1"
+    "cs677/any-crash-blocks-ricart-agrawala"
+    "cs677/asking-just-after-the-token-waits-almost-n"
+    "cs677/centralised-at-the-coordinator-costs-nothing"
+    "cs677/centralised-costs-3"
+    "cs677/ricart-agrawala-costs-2-n-minus-1"
+    "cs677/the-coordinator-crash-blocks-all"
+    "cs677/the-token-ring-costs-1-when-all-want"
+    "cs677/two-tokens-let-two-in"
+    "cs677/voting-costs-3m-at-the-first-attempt"
+    "cs677/voting-never-costs-3mk-after-a-failed-attempt"
+    "cs677/voting-with-equal-back-off-never-ends"
+    "cs425/a-dead-arbiter-blocks-its-sets"
+    "cs425/a-doubled-reply-lets-two-in"
+    "cs425/an-inner-crash-splits-the-tree"
+    "cs425/an-overtaken-waiter-deadlocks"
+    "cs425/exit-sends-only-deferred-replies"
+    "cs425/lamport-costs-3-n-minus-1"
+    "cs425/lamport-without-fifo-lets-two-in"
+    "cs425/maekawa-costs-3-k-minus-1-when-idle"
+    "cs425/maekawa-costs-4-k-minus-1-when-saturated"
+    "cs425/maekawa-without-fifo-lets-two-in"
+    "cs425/plain-maekawa-deadlocks"
+    "cs425/raymond-sends-nothing-at-an-idle-exit"
+    "cs425/star-line-and-binary-tree-cost-the-same-when-saturated"
+    "cs425/the-line-is-the-worst-tree"
+    "cs425/the-star-has-diameter-2"
+    "exclusion/a-crashed-holder-takes-the-token"
+    "exclusion/a-doubled-token-lets-two-in"
+    "exclusion/suzuki-kasami-costs-n"
 };
 
 #[rustfmt::skip]

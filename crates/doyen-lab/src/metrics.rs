@@ -2,9 +2,10 @@
 
 use doyen_core::members::NodeId;
 use doyen_core::time::Span;
+use doyen_report::exclusion;
 use doyen_report::formula::{self, Formula};
 use doyen_report::summary::Summary;
-use doyen_sim::metrics::Ended;
+use doyen_sim::metrics::{Ended, Outcome};
 use doyen_sim::scenario::Case;
 use serde::Serialize;
 
@@ -24,9 +25,40 @@ pub(crate) struct Metrics {
     pub(crate) downtime_ns: u64,
     pub(crate) overlap_ns: u64,
     pub(crate) two_leaders: bool,
+    /// What became of the critical section, where there is one.
+    pub(crate) exclusion: Option<Entries>,
     pub(crate) formula: Option<Prediction>,
     /// Why no formula applies, or why it does not hold here.
     pub(crate) no_formula: Option<String>,
+}
+
+/// What became of the critical section.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub(crate) struct Entries {
+    /// The members in the order in which they entered.
+    pub(crate) order: Vec<NodeId>,
+    /// The members that wait at the end.
+    pub(crate) waiting: Vec<NodeId>,
+    /// Messages for each entry.
+    pub(crate) per_entry: Option<f64>,
+    pub(crate) longest_wait_ns: Option<u64>,
+    /// From an exit to the next entry of a member that was waiting: the median.
+    pub(crate) sync_delay_ns: Option<u64>,
+    pub(crate) two_inside: bool,
+}
+
+impl Entries {
+    fn of(case: &Case, outcome: &Outcome) -> Option<Self> {
+        let summary = exclusion::Summary::new(case, outcome, None)?;
+        Some(Self {
+            order: summary.entries.iter().map(|entry| entry.member).collect(),
+            waiting: summary.waiting,
+            per_entry: summary.messages.per_entry,
+            longest_wait_ns: summary.wait.map(|wait| wait.max.as_nanos()),
+            sync_delay_ns: summary.sync_delay.map(|delay| delay.median.as_nanos()),
+            two_inside: !summary.properties.one_inside,
+        })
+    }
 }
 
 /// How many messages of a kind were sent.
@@ -56,7 +88,9 @@ impl Metrics {
             Some(Count { kind, count })
         });
         let (formula, no_formula) = prediction(case, outcome.ended);
+        let inside = outcome.exclusion.as_ref();
         Self {
+            exclusion: Entries::of(case, outcome),
             messages: messages.total,
             by_kind: by_kind.collect(),
             to_down: messages.to_dead,
@@ -67,8 +101,8 @@ impl Metrics {
             elections: outcome.elections,
             agreed: outcome.agreed,
             leader: outcome.leader,
-            downtime_ns: outcome.downtime.as_nanos(),
-            overlap_ns: outcome.overlap.as_nanos(),
+            downtime_ns: if inside.is_some() { 0 } else { outcome.downtime.as_nanos() },
+            overlap_ns: inside.map_or(outcome.overlap, |run| run.overlap).as_nanos(),
             two_leaders: outcome.overlap.as_nanos() > 0,
             formula: formula.map(|it| Prediction::new(it, messages.total)),
             no_formula,

@@ -86,7 +86,7 @@ impl Recorder {
         Self {
             limit: limit.min(limits::STEPS),
             is_cut: false,
-            tracker: Tracker::new(&initial, model.info.leases),
+            tracker: Tracker::new(&initial, model.info.purpose, model.info.leases),
             dead: case.dead.clone(),
             initial,
             steps: Vec::new(),

@@ -30,6 +30,8 @@ pub(crate) struct Run {
     toml: String,
     source: Source,
     algorithm: &'static str,
+    /// `elects` or `excludes`: whether members follow a leader, or enter a critical section.
+    purpose: &'static str,
     mode: String,
     hardened: bool,
     d_ns: u64,
@@ -155,6 +157,7 @@ impl Run {
             toml: outline.toml,
             source: outline.source,
             algorithm: case.algorithm.name(),
+            purpose: case.algorithm.purpose().name(),
             mode: case.mode().to_string(),
             hardened: case.config.hardened(),
             d_ns: case.config.timing.transmission.as_nanos(),

@@ -55,13 +55,6 @@ impl Source {
         }
         check_size(&scenario)?;
         let case = scenario.resolve()?;
-        if !case.algorithm.elects() {
-            let detail = format!(
-                "the lab shows elections, and {} elects no leader; `doyen sim` runs it",
-                case.algorithm
-            );
-            return Err(Problem::of_scenario("algorithm", detail));
-        }
         if case.memory_estimate() > limits::MEMORY {
             let detail = format!(
                 "{} members with {} need too much memory; use fewer members, or an initiator with a higher number",

@@ -9,7 +9,8 @@
 //! - otherwise it is **wrong**. Where it is known what would be right, the trials have to show that as well.
 //!
 //! So no verdict is written down anywhere; the words for a condition or a correction are, and appear only if the
-//! numbers ask for them. [`tables`] has each algorithm's best, worst and average case: formula beside measurement.
+//! numbers ask for them. [`tables`] has each election's best, worst and average case: formula beside measurement;
+//! [`entry_tables`] what an entry into the critical section costs.
 //!
 //! Simulations are independent of each other: the caller brings a [`Runner`], which measures a list of cases in any
 //! way it likes, on several threads for example; [`one_by_one`] is the simplest.
@@ -17,12 +18,15 @@
 //! ```no_run
 //! use doyen_report::claims;
 //!
-//! for claim in claims::claims(&claims::one_by_one) {
+//! use doyen_core::registry::Purpose;
+//!
+//! for claim in claims::claims(Purpose::Elects, &claims::one_by_one) {
 //!     println!("{} {}: {}", claim.source, claim.text, claim.verdict);
 //! }
 //! ```
 
 mod cost;
+mod entry;
 mod trial;
 
 use std::collections::BTreeMap;
@@ -31,9 +35,11 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 pub use cost::{Row, Table, tables};
+use doyen_core::registry::Purpose;
 use doyen_sim::metrics::Outcome;
 use doyen_sim::run;
 use doyen_sim::scenario::Case;
+pub use entry::{EntryRow, EntryTable, entry_tables};
 use trial::{Entry, Trial};
 
 /// The statements and the costs, as they are written.
@@ -58,6 +64,7 @@ pub fn measure(case: &Case) -> Outcome {
 struct Literature {
     claim: Vec<Statement>,
     cost: BTreeMap<String, Vec<cost::Entry>>,
+    entry: BTreeMap<String, Vec<entry::Written>>,
 }
 
 impl Literature {
@@ -66,10 +73,16 @@ impl Literature {
     }
 }
 
-/// Every statement with its verdict and the evidence for it, source by source.
-pub fn claims(runner: Runner<'_>) -> Vec<Claim> {
-    let statements = Literature::read().claim;
-    let trials: Vec<Vec<Trial>> = statements.iter().map(Statement::trials).collect();
+/// Every statement about elections or about mutual exclusion, with its verdict and the evidence for it, source by source.
+pub fn claims(purpose: Purpose, runner: Runner<'_>) -> Vec<Claim> {
+    let is_about = |(_, trials): &(Statement, Vec<Trial>)| {
+        trials.iter().flat_map(Trial::cases).all(|case| case.algorithm.purpose() == purpose)
+    };
+    let tried = Literature::read().claim.into_iter().map(|statement| {
+        let trials = statement.trials();
+        (statement, trials)
+    });
+    let (statements, trials): (Vec<Statement>, Vec<Vec<Trial>>) = tried.filter(is_about).unzip();
     let cases: Vec<Case> = trials.iter().flatten().flat_map(Trial::cases).cloned().collect();
     let mut outcomes = runner(&cases).into_iter();
     let judge = |(statement, trials): (Statement, Vec<Trial>)| {
@@ -193,7 +206,7 @@ mod tests {
 
     #[test]
     fn every_statement_has_its_verdict() {
-        let claims = claims(&one_by_one);
+        let claims = claims(Purpose::Elects, &one_by_one);
         let verdicts: Vec<(&str, &str)> =
             claims.iter().map(|claim| (claim.id.as_str(), claim.verdict.word())).collect();
         let expected = [
@@ -236,11 +249,52 @@ mod tests {
             ("cs425-worst-time", "holds only if"),
         ];
         assert_eq!(verdicts, expected);
-        for Claim { id, verdict, evidence, .. } in &claims {
-            // A condition must be needed, and a correction must be known.
+        assert_conditions_are_needed(&claims);
+    }
+
+    /// A condition must be needed, and a correction must be known.
+    fn assert_conditions_are_needed(claims: &[Claim]) {
+        for Claim { id, verdict, evidence, .. } in claims {
             let needed = evidence.iter().all(|one| one.agrees == one.meets_condition);
             assert!(needed || verdict.word() != "holds only if", "{id}: {evidence:#?}");
-            assert_ne!(*verdict, Verdict::Wrong(UNEXPLAINED.to_owned()), "{id}");
+            assert_ne!(*verdict, Verdict::Wrong(UNEXPLAINED.to_owned()), "{id}: {evidence:#?}");
+        }
+    }
+
+    #[test]
+    fn every_figure_about_exclusion_has_its_verdict() {
+        let claims = claims(Purpose::Excludes, &one_by_one);
+        let verdicts: Vec<(&str, &str)> =
+            claims.iter().map(|claim| (claim.id.as_str(), claim.verdict.word())).collect();
+        let expected = [
+            ("cs677-centralised-messages", "holds only if"),
+            ("cs677-centralised-delay", "holds only if"),
+            ("cs677-decentralised-messages", "holds only if"),
+            ("cs677-decentralised-delay", "holds only if"),
+            ("cs677-distributed-messages", "holds"),
+            ("cs677-distributed-delay", "holds only if"),
+            ("cs677-token-ring-messages", "holds"),
+            ("cs677-token-ring-delay", "wrong"),
+            ("cs425-ricart-agrawala-messages", "wrong"),
+            ("cs425-maekawa-messages", "wrong"),
+            ("cs425-maekawa-delay", "holds only if"),
+            ("cs425-raymond-exit", "wrong"),
+            ("cs425-raymond-star", "wrong"),
+        ];
+        assert_eq!(verdicts, expected);
+        assert_conditions_are_needed(&claims);
+    }
+
+    #[test]
+    fn every_entry_costs_what_its_formula_says() {
+        let tables = entry_tables(&one_by_one);
+        let names: Vec<&str> = tables.iter().map(|table| table.algorithm).collect();
+        assert_eq!(names, Algorithm::EXCLUSIONS.map(Algorithm::name));
+        for table in &tables {
+            assert!(!table.rows.is_empty(), "{}", table.algorithm);
+            for row in &table.rows {
+                assert!(row.matches, "{}: {row:#?}", table.algorithm);
+            }
         }
     }
 

@@ -7,6 +7,7 @@ use doyen_core::time::Span;
 use crate::formula::Formula;
 use doyen_sim::cut::{Cut, State, UnderWay};
 use doyen_sim::delivered::Delivered;
+use doyen_sim::metrics::sections::Exclusion;
 use doyen_sim::metrics::{Ended, Outcome};
 use doyen_sim::scenario::{Case, Expect};
 
@@ -25,8 +26,8 @@ pub fn differences(case: &Case, outcome: &Outcome, formula: Option<&Formula>) ->
     }
     found.compare("to_dead", expect.to_dead, messages.to_dead);
     found.compare("stages", expect.stages, outcome.stages);
-    found.span("turnaround", expect.turnaround, Some(outcome.turnaround));
-    found.span("informed", expect.informed, outcome.informed);
+    found.span("turnaround", expect.turnaround, Some(outcome.turnaround), "none");
+    found.span("informed", expect.informed, outcome.informed, "no agreement");
     found.compare("elections", expect.elections, outcome.elections);
     found.at_least("elections", expect.elections_at_least, outcome.elections);
     found.compare("leader_changes", expect.leader_changes, outcome.leader_changes);
@@ -55,6 +56,14 @@ pub fn differences(case: &Case, outcome: &Outcome, formula: Option<&Formula>) ->
     }
     found.snapshot(expect, outcome.snapshot.as_ref());
     found.multicast(expect, outcome.multicast.as_ref());
+    if let Some(must) = &expect.order {
+        let entries = run.iter().flat_map(|run| &run.entries);
+        let entered: Vec<u32> = entries.map(|entry| entry.member.0).collect();
+        let [must, entered] = [must, &entered].map(|ids| listed(ids));
+        found.compare("order", Some(must.as_str()), entered.as_str());
+    }
+    let longest = run.and_then(Exclusion::wait).map(|wait| wait.max);
+    found.span("longest_wait", expect.longest_wait, longest, "no entry");
     found.compare("quiet", expect.quiet, outcome.ended == Ended::Quiet);
     let matches = formula.is_some_and(|formula| formula.value == messages.total);
     found.compare("formula_matches", expect.formula_matches, matches);
@@ -100,11 +109,11 @@ impl Differences {
         }
     }
 
-    fn span(&mut self, what: &str, must: Option<Span>, is: Option<Span>) {
+    fn span(&mut self, what: &str, must: Option<Span>, is: Option<Span>, none: &str) {
         if let Some(must) = must
             && Some(must) != is
         {
-            let is = is.map_or("no agreement".to_owned(), |is| is.to_string());
+            let is = is.map_or(none.to_owned(), |is| is.to_string());
             self.0.push(format!("{what}: expected {must}, got {is}"));
         }
     }

@@ -1,7 +1,7 @@
 //! Formulas as the literature prints them: `(n-r+1)(n-r)+n-1`. The text that is shown is the text that is evaluated.
 //!
 //! A number, a letter, or a sum, difference, product (also without a sign: `2n`), quotient or power of them. `H(n)` is
-//! the n-th harmonic number. `sum(n-rj)` adds up over all initiators.
+//! the n-th harmonic number, `sqrt(n)` the square root. `sum(n-rj)` adds up over all initiators.
 
 /// What the letters stand for.
 #[derive(Clone, Debug, Default)]
@@ -10,6 +10,8 @@ pub struct Variables {
     pub n: f64,
     /// `N`: all configured members.
     pub configured: f64,
+    /// `K`: the members of a voting set.
+    pub voting_set: f64,
     /// `d`: hops to the first higher member.
     pub d: f64,
     /// `rj`: the ranks of the initiators; `r` and `r1` are the lowest of them, `m` is how many there are.
@@ -91,6 +93,9 @@ impl Parser<'_> {
         if self.take("sum(") {
             return self.over_initiators();
         }
+        if self.take("sqrt(") {
+            return self.closed().map(f64::sqrt);
+        }
         if self.take("H(") {
             let last = self.closed()? as u64;
             return Some((1..=last).map(|k| 1.0 / k as f64).sum());
@@ -141,6 +146,7 @@ impl Parser<'_> {
         [
             ("n", variables.n),
             ("N", variables.configured),
+            ("K", variables.voting_set),
             ("m", variables.ranks.len() as f64),
             ("d", variables.d),
         ]
@@ -158,6 +164,7 @@ mod tests {
         let variables = Variables {
             n: 10.0,
             configured: 11.0,
+            voting_set: 4.0,
             d: 7.0,
             ranks: vec![3.0, 4.0],
             distances: vec![7.0, 6.0],
@@ -165,6 +172,8 @@ mod tests {
         for (text, value) in [
             ("(n-r+1)(n-r)+n-1", 65.0),
             ("2(n - r) + n", 24.0),
+            ("3(K-1)", 9.0),
+            ("3*sqrt(n+6)", 12.0),
             ("(n-r1)+sum(n-rj)+n", 30.0),
             ("(N-r)^2+N-2", 73.0),
             ("2mn", 40.0),

@@ -25,7 +25,7 @@
 //!
 //! | key | values |
 //! |---|---|
-//! | `algorithms` | names, or `all` |
+//! | `algorithms` | names, or `all` elections, or `exclusions` |
 //! | `modes` | `textbook` (default), `hardened`, literal variants; one that an algorithm does not have is left out |
 //! | `members` | how many members |
 //! | `initiator` | who notices: r for the r-th lowest live member, or `lowest`, `middle`, `highest`, `random` |
@@ -35,6 +35,7 @@
 //! | `delay`, `processing`, `bound`, `loss`, `duplicate`, `fifo`, `reliable` | as in a scenario |
 //! | `window`, `heartbeat`, `preempt`, `detector` | as in a scenario |
 //! | `convention`, `contact_dead`, `ring`, `announce` | as in a scenario |
+//! | `requests`, `repeat`, `hold`, `think`, `sets`, `tree` | as in a scenario, for mutual exclusion |
 //!
 //! The k-th seed of a plan is the same in every sweep and for every algorithm: they are compared on equal terms, and
 //! two rows differ only by what is swept.
@@ -68,6 +69,12 @@ pub const DEFAULT_PLAN: &str = include_str!("../plans/default.toml");
 
 /// What errors call it.
 pub const DEFAULT_PLAN_NAME: &str = "default.toml";
+
+/// The same for mutual exclusion.
+pub const EXCLUSION_PLAN: &str = include_str!("../../../plans/exclusion.toml");
+
+/// What errors call that one.
+pub const EXCLUSION_PLAN_NAME: &str = "exclusion.toml";
 
 /// What the default of a scenario would be too generous for, many times over.
 const MESSAGE_LIMIT: i64 = 20_000_000;
@@ -337,6 +344,7 @@ impl Written {
                 ));
             }
             [all] if all == "all" => Algorithm::ELECTIONS.to_vec(),
+            [all] if all == "exclusions" => Algorithm::EXCLUSIONS.to_vec(),
             some => parse_names(some, "algorithms")?,
         };
         let modes: Vec<Mode> =

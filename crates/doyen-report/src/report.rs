@@ -22,7 +22,7 @@ mod table;
 
 use std::fmt::Write as _;
 
-pub use literature::sections;
+pub use literature::{entry_sections, sections};
 use series::{Picture, Spread};
 use table::paragraphs;
 pub use table::{Line, Mark, Section};
@@ -134,6 +134,10 @@ fn figures(out: &mut String, rows: &[Row]) {
     let with_formula = count(&|row| row.summary.formula_matches.is_some());
     let matching = count(&|row| row.summary.formula_matches == Some(true));
     let agreed = count(&|row| row.summary.outcome.agreed);
+    let exclusions = count(&|row| row.section.entries.is_some());
+    let elections = rows.len() - exclusions;
+    let served = count(&|row| row.section.served == Some(true));
+    let violated = count(&|row| row.section.two_inside == Some(true));
     let cut = count(&|row| row.summary.outcome.ended == Ended::MessageLimit);
     let number = |count: usize| grouped(count as f64);
     let of = |part: usize, whole: usize| format!("{} of {}", number(part), number(whole));
@@ -142,8 +146,15 @@ fn figures(out: &mut String, rows: &[Row]) {
         let _ = writeln!(out, "<div class=\"{class}\"><dt>{name}</dt><dd>{value}</dd></div>");
     };
     entry("runs", number(rows.len()), "");
-    entry("election messages, each one simulated", grouped(messages as f64), "");
-    entry("runs in which all live members agreed", of(agreed, rows.len()), "");
+    entry("messages, each one simulated", grouped(messages as f64), "");
+    if elections > 0 {
+        entry("runs in which all live members agreed", of(agreed, elections), "");
+    }
+    if exclusions > 0 {
+        entry("runs in which every member that asked entered", of(served, exclusions), "");
+        let class = if violated == 0 { "good" } else { "bad" };
+        entry("runs with two members inside at once", of(violated, exclusions), class);
+    }
     if with_formula > 0 {
         let class = if matching == with_formula { "good" } else { "bad" };
         entry("runs that match their closed form", of(matching, with_formula), class);

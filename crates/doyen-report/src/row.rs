@@ -3,10 +3,13 @@
 use std::fmt::Write as _;
 
 use doyen_core::time::Span;
+use doyen_sim::metrics::Outcome;
+use doyen_sim::scenario::Case;
 use doyen_sim::{document, words};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::exclusion;
 use crate::summary::Summary;
 
 /// What must be said beside every count.
@@ -26,6 +29,63 @@ pub struct Row {
     /// The run.
     #[serde(flatten)]
     pub summary: Summary,
+    /// What became of the critical section; all empty for an election.
+    #[serde(flatten)]
+    pub section: Section,
+}
+
+/// What a run came to in which members entered a critical section.
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
+pub struct Section {
+    /// How long a member stays inside, on average.
+    pub hold: Option<Span>,
+    /// How long it waits before it asks again, on average.
+    pub think: Option<Span>,
+    /// How often a member entered.
+    pub entries: Option<u64>,
+    /// Messages for each entry.
+    pub per_entry: Option<f64>,
+    /// How long a member waited, in D: the median.
+    pub wait_d: Option<f64>,
+    /// The longest wait, in D.
+    pub longest_wait_d: Option<f64>,
+    /// From an exit to the next entry, if that member waits, in D: the median.
+    pub sync_delay_d: Option<f64>,
+    /// Entries for each D until the last exit.
+    pub entries_per_d: Option<f64>,
+    /// The most entries of one member while another one waited.
+    pub bypassed: Option<u64>,
+    /// Whether every live member that asked has entered.
+    pub served: Option<bool>,
+    /// Whether two members were inside at once.
+    pub two_inside: Option<bool>,
+}
+
+impl Section {
+    /// What `outcome` says of the critical section.
+    pub(crate) fn of(case: &Case, outcome: &Outcome) -> Self {
+        let (Some(summary), Some(requests)) =
+            (exclusion::Summary::new(case, outcome, None), &case.requests)
+        else {
+            return Self::default();
+        };
+        let d = case.config.timing.transmission.as_nanos() as f64;
+        let in_d = |span: Span| (d > 0.0).then(|| span.as_nanos() as f64 / d);
+        let bypassed = summary.entries.iter().map(|entry| u64::from(entry.bypassed)).max();
+        Self {
+            hold: Some(Span::from_nanos(requests.hold.mean())),
+            think: Some(Span::from_nanos(requests.think.mean())),
+            entries: Some(summary.entries.len() as u64),
+            per_entry: summary.messages.per_entry,
+            wait_d: summary.wait.and_then(|wait| in_d(wait.median)),
+            longest_wait_d: summary.wait.and_then(|wait| in_d(wait.max)),
+            sync_delay_d: summary.sync_delay.and_then(|delay| in_d(delay.median)),
+            entries_per_d: summary.entries_per_d,
+            bypassed,
+            served: Some(summary.properties.served),
+            two_inside: Some(!summary.properties.one_inside),
+        }
+    }
 }
 
 impl Row {
@@ -216,6 +276,17 @@ pub const FIELDS: &[Field] = &[
     field("formula", "closed form", Unit::Text),
     field("formula_value", "messages by the closed form", Unit::Count),
     field("formula_matches", "the closed form is right", Unit::Flag),
+    field("hold", "time inside, on average", Unit::Time),
+    field("think", "time until a member asks again, on average", Unit::Time),
+    field("entries", "entries", Unit::Count),
+    field("per_entry", "messages for each entry", Unit::Count),
+    field("wait_d", "wait in D", Unit::D),
+    field("longest_wait_d", "longest wait in D", Unit::D),
+    field("sync_delay_d", "from an exit to the next entry, in D", Unit::D),
+    field("entries_per_d", "entries for each D", Unit::Count),
+    field("bypassed", "entries of another member while one waits", Unit::Count),
+    field("served", "all that ask enter", Unit::Flag),
+    field("two_inside", "two inside at once", Unit::Flag),
 ];
 
 #[cfg(test)]

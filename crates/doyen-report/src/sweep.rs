@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::formula;
 use crate::plan::{Limits, Plan};
-use crate::row::Row;
+use crate::row::{Row, Section};
 use crate::summary::Summary;
 use doyen_sim::run;
 
@@ -27,10 +27,11 @@ pub fn run(
 pub fn row(plan: &Plan, number: u64) -> Result<Row, String> {
     let job = plan.job(number).map_err(|error| format!("run {number}: {error}"))?;
     let mut outcome = run::run(&job.case, None);
+    let section = Section::of(&job.case, &outcome);
     // A row has nothing about each member, and there may be many rows.
     (outcome.by_member, outcome.views) = (Vec::new(), Vec::new());
     let summary = Summary::new(&job.case, outcome, formula::of(&job.case));
-    Ok(Row { run: job.run, sweep: job.sweep, faults: job.faults, summary })
+    Ok(Row { run: job.run, sweep: job.sweep, faults: job.faults, summary, section })
 }
 
 /// How many runs there is memory for at once.

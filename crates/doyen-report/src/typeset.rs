@@ -124,6 +124,7 @@ mod tests {
         let variables = Variables {
             n: 5.0,
             configured: 8.0,
+            voting_set: 4.0,
             d: 7.0,
             ranks: vec![1.0, 3.0],
             distances: vec![4.0, 2.0],

@@ -61,6 +61,15 @@ impl DelayModel {
             Self::Exponential { mean } => mean.saturating_mul(10),
         }
     }
+
+    /// How long it is on average.
+    pub fn mean(self) -> u64 {
+        match self {
+            Self::Fixed(delay) => delay,
+            Self::Uniform { min, max } => min.midpoint(max),
+            Self::Exponential { mean } => mean,
+        }
+    }
 }
 
 impl DelayModel {

@@ -128,6 +128,7 @@ impl Observer for Recording {
 #[cfg(test)]
 mod tests {
     use doyen_core::members::{Members, NodeId};
+    use doyen_core::registry::Purpose;
 
     use super::*;
     use crate::time::Time;
@@ -155,6 +156,7 @@ mod tests {
             subtitle: None,
             members,
             clockwise: true,
+            purpose: Purpose::Elects,
             leader: None,
             leases: false,
             transmission: Span::ZERO,

@@ -377,6 +377,11 @@ pub struct Expect {
     pub two_inside: Option<bool>,
     /// These members wait at the end, and no others do.
     pub waiting: Option<Vec<u32>>,
+    /// The members in the order in which they entered.
+    pub order: Option<Vec<u32>>,
+    /// The longest time from a request to its entry.
+    #[serde(with = "text")]
+    pub longest_wait: Option<Span>,
     /// Whether the run became quiet.
     pub quiet: Option<bool>,
     /// Whether the closed form of this case gives the messages counted.

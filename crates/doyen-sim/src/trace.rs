@@ -16,6 +16,7 @@ use std::fmt;
 use std::io::{self, BufRead, BufWriter, Write};
 
 use doyen_core::members::{Key, Members, NodeId};
+use doyen_core::registry::Purpose;
 use doyen_core::time::Span;
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +35,8 @@ pub struct RunInfo {
     /// Whether to show the members in the order of the ring, which turns a message on its way round into a staircase;
     /// else they stand by id.
     pub clockwise: bool,
+    /// What the algorithm does: members follow a leader, or enter a critical section.
+    pub purpose: Purpose,
     /// Who leads at the beginning.
     pub leader: Option<NodeId>,
     /// Whether leaders have leases: then a leader leads once it has one.
@@ -58,7 +61,8 @@ impl RunInfo {
             subtitle,
             members,
             clockwise: case.algorithm.is_ring(),
-            leader: case.leader,
+            purpose: case.algorithm.purpose(),
+            leader: case.leader.filter(|_| case.algorithm.elects()),
             leases: case.algorithm.has_leases(),
             transmission: case.config.timing.transmission,
         }

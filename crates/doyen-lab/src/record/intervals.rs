@@ -1,9 +1,12 @@
-//! From when to when: who led, who held a lease, who was down, when nobody led or several did, what was cut off.
+//! From when to when: who led, who held a lease, who waited for the critical section and who was inside, who was down, when
+//! nobody led or several did, what was cut off.
 //!
 //! Leadership is counted as the simulator's metrics count it: where leaders have leases, a member leads while its lease
 //! runs, whatever it believes.
 
 use doyen_core::members::{NodeId, Term};
+use doyen_core::protocol::Section;
+use doyen_core::registry::Purpose;
 use doyen_sim::render::model::{Life, MemberState};
 use doyen_sim::time::Time;
 use doyen_sim::trace::{EventKind, TraceEvent};
@@ -16,9 +19,12 @@ use super::State;
 pub(crate) struct Intervals {
     leader: Vec<Interval>,
     lease: Vec<Interval>,
+    waiting: Vec<Interval>,
+    inside: Vec<Interval>,
     down: Vec<Interval>,
     paused: Vec<Interval>,
     downtime: Vec<(u64, Option<u64>)>,
+    /// When several led, or when several were inside.
     overlap: Vec<Overlap>,
     partition: Vec<Partition>,
     cuts: Vec<Cut>,
@@ -58,6 +64,7 @@ struct Cut {
 
 /// Follows what lasts.
 pub(super) struct Tracker {
+    purpose: Purpose,
     leases: bool,
     members: Vec<Member>,
     done: Intervals,
@@ -71,6 +78,8 @@ struct Member {
     old: Option<Leading>,
     down: Option<Time>,
     paused: Option<(Time, Time)>,
+    /// Where it is with respect to the critical section, and since when.
+    section: (Section, Time),
 }
 
 /// A leadership that lasts.
@@ -93,7 +102,7 @@ impl Leading {
 }
 
 impl Tracker {
-    pub(super) fn new(initial: &[State], leases: bool) -> Self {
+    pub(super) fn new(initial: &[State], purpose: Purpose, leases: bool) -> Self {
         let member = |state: &State| {
             let leads = state.role == "leader" && state.up && !leases;
             let first = Leading { from: Time::ZERO, term: Term(state.term), deadline: None };
@@ -103,10 +112,11 @@ impl Tracker {
                 old: None,
                 down: (!state.up).then_some(Time::ZERO),
                 paused: None,
+                section: (Section::Outside, Time::ZERO),
             }
         };
         let members = initial.iter().map(member).collect();
-        Self { leases, members, done: Intervals::default() }
+        Self { purpose, leases, members, done: Intervals::default() }
     }
 
     /// The state of a member has changed.
@@ -136,6 +146,22 @@ impl Tracker {
             _ => {}
         }
         self.pause(at, place, before.life, after.life);
+        if before.section != after.section {
+            self.close_section(place, Some(at));
+            self.members[place].section = (after.section, at);
+        }
+    }
+
+    /// A member waits or is inside no longer; without a time it does until the end.
+    fn close_section(&mut self, place: usize, at: Option<Time>) {
+        let member = &self.members[place];
+        let (section, since) = member.section;
+        let over = interval(member.id, since, at);
+        match section {
+            Section::Outside => {}
+            Section::Waiting => self.done.waiting.push(over),
+            Section::Inside(_) => self.done.inside.push(over),
+        }
     }
 
     /// A member leads in a term, at the latest until a deadline; or it does not lead.
@@ -239,6 +265,7 @@ impl Tracker {
     /// Everything that lasted, in a run that ends at `end`.
     pub(super) fn finish(&mut self, end: Time) -> Intervals {
         for place in 0..self.members.len() {
+            self.close_section(place, None);
             let member = &mut self.members[place];
             if let Some((from, until)) = member.paused.take() {
                 self.done.paused.push(interval(member.id, from, Some(until)));
@@ -252,7 +279,8 @@ impl Tracker {
             }
         }
         let mut done = std::mem::take(&mut self.done);
-        for list in [&mut done.leader, &mut done.down, &mut done.paused] {
+        let lists = [&mut done.leader, &mut done.waiting, &mut done.inside];
+        for list in lists.into_iter().chain([&mut done.down, &mut done.paused]) {
             list.retain(|it| it.to != Some(it.from));
             list.sort_by_key(|it| (it.from, it.member));
         }
@@ -260,7 +288,10 @@ impl Tracker {
             done.lease =
                 done.leader.iter().map(|it| Interval { term: None, ..it.clone() }).collect();
         }
-        (done.downtime, done.overlap) = sweep(&done.leader, end.0);
+        match self.purpose {
+            Purpose::Elects => (done.downtime, done.overlap) = sweep(&done.leader, end.0),
+            Purpose::Excludes => (_, done.overlap) = sweep(&done.inside, end.0),
+        }
         done
     }
 }
@@ -269,7 +300,7 @@ fn interval(member: NodeId, from: Time, to: Option<Time>) -> Interval {
     Interval { member, term: None, from: from.0, to: to.map(|to| to.0) }
 }
 
-/// When nobody led, and when several did.
+/// When no member led or was inside, and when several did or were.
 fn sweep(leader: &[Interval], end: u64) -> (Vec<(u64, Option<u64>)>, Vec<Overlap>) {
     let mut times: Vec<u64> =
         leader.iter().flat_map(|it| [it.from, it.to.unwrap_or(end)]).chain([0, end]).collect();
@@ -299,7 +330,7 @@ fn sweep(leader: &[Interval], end: u64) -> (Vec<(u64, Option<u64>)>, Vec<Overlap
 }
 
 impl Intervals {
-    /// How long nobody led, and how long several did, in a run that ends at `end`.
+    /// How long nobody led, and how long several led or were inside, in a run that ends at `end`.
     pub(crate) fn totals(&self, end: u64) -> (u64, u64) {
         let length = |from: u64, to: Option<u64>| to.unwrap_or(end).saturating_sub(from);
         let downtime = self.downtime.iter().map(|&(from, to)| length(from, to)).sum();

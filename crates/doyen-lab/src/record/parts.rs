@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use doyen_core::members::NodeId;
+use doyen_core::protocol::Section;
 use doyen_core::trace::Changed;
 use doyen_sim::render::model::{Life, MemberState};
 use serde::Serialize;
@@ -94,6 +95,8 @@ pub(crate) struct State {
     pub(crate) up: bool,
     pub(crate) paused_until: Option<u64>,
     pub(crate) lease: Option<u64>,
+    /// Where it is with respect to the critical section: `outside`, `waiting` or `inside`.
+    pub(crate) section: &'static str,
 }
 
 impl State {
@@ -106,7 +109,17 @@ impl State {
             up: state.life != Life::Down,
             paused_until: None,
             lease: state.lease.map(|at| at.0),
+            section: section(state),
         }
+    }
+}
+
+/// Where a member is with respect to the critical section, in a word.
+fn section(state: MemberState) -> &'static str {
+    match state.section {
+        Section::Outside => "outside",
+        Section::Waiting => "waiting",
+        Section::Inside(_) => "inside",
     }
 }
 
@@ -135,6 +148,7 @@ pub(super) fn differences(before: MemberState, after: MemberState) -> Vec<Differ
             ("up", json!(state.life != Life::Down)),
             ("paused_until", paused(state)),
             ("lease", json!(state.lease.map(|until| until.0))),
+            ("section", json!(section(state))),
         ]
     };
     let pairs = fields(before).into_iter().zip(fields(after));

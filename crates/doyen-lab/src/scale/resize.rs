@@ -1,7 +1,7 @@
 //! A scenario with another number of members: each member that it names becomes the one in the same place.
 //!
-//! The highest stays the highest and the lowest the lowest. In a larger group, whoever starts an election stays the r-th
-//! lowest, which is what costs are about; everybody else keeps the distance to the nearer end. In a smaller group all keep
+//! The highest stays the highest and the lowest the lowest. In a larger group, whoever starts an election or asks to enter
+//! stays the r-th lowest, which is what costs are about; everybody else keeps the distance to the nearer end. In a smaller group all keep
 //! their share of the way.
 
 use doyen_core::members::{Members, NodeId};
@@ -82,7 +82,8 @@ impl Places<'_> {
             scenario.dead.remove(0);
         }
         scenario.leader = scenario.leader.map(moved);
-        if let Some(Initiators::Listed(listed)) = &mut scenario.initiators {
+        for listed in [&mut scenario.initiators, &mut scenario.requests] {
+            let Some(Initiators::Listed(listed)) = listed else { continue };
             for initiator in listed.iter_mut() {
                 let (Initiator::AtOnce(id) | Initiator::At { member: id, .. }) = initiator;
                 *id = self.starter(NodeId(*id), &scenario.dead).0;
@@ -95,6 +96,10 @@ impl Places<'_> {
                 }
             });
         }
+        // As many voters as there were, if there are so many members, and a majority of them.
+        scenario.voters = scenario.voters.map(|voters| voters.min(self.count as u32));
+        scenario.votes = scenario.votes.filter(|_| self.count >= self.old.len());
+        scenario.sets = scenario.sets.filter(|sets| sets.suits(self.count).is_ok());
         for link in &mut scenario.link {
             link.from.iter_mut().chain(&mut link.to).for_each(|id| *id = self.moved(*id));
         }

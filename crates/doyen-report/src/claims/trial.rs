@@ -1,5 +1,6 @@
 //! The trials of a statement: runs, and what it says about them.
 
+use doyen_core::registry::Algorithm;
 use doyen_core::time::Span;
 use serde::Deserialize;
 use toml::{Table, Value};
@@ -8,6 +9,7 @@ use super::{Evidence, same};
 use crate::expression::{Variables, evaluate};
 use crate::plan::axis::{Axis, text};
 use doyen_sim::metrics::Outcome;
+use doyen_sim::metrics::sections::Exclusion;
 use doyen_sim::scenario::{Case, Scenario};
 
 /// One name or several.
@@ -73,6 +75,14 @@ enum Measure {
     Informed,
     /// Who leads; -1 if they do not agree.
     Leader,
+    /// Messages for each entry into the critical section.
+    PerEntry,
+    /// The most messages that were sent while a member left.
+    AtExit,
+    /// The longest time from a request to its entry, in D.
+    Wait,
+    /// The longest time from an exit to the next entry of a member that was waiting, in D.
+    SyncDelay,
     /// Messages of one kind.
     #[serde(untagged)]
     Kind(String),
@@ -168,9 +178,19 @@ pub(super) fn variables(n: u32, case: &Case) -> Variables {
     Variables {
         n: f64::from(n),
         configured: f64::from(n),
+        voting_set: voting_set(case),
         ranks: case.initiators.iter().map(|(id, _)| f64::from(id.0)).collect(),
         ..Variables::default()
     }
+}
+
+/// How many members the voting set of the first member has.
+fn voting_set(case: &Case) -> f64 {
+    if case.algorithm != Algorithm::Maekawa {
+        return f64::NAN;
+    }
+    let members = case.members();
+    case.config.exclusion.sets.of(members.at(0), members).len() as f64
 }
 
 pub(super) fn evaluated(formula: &str, variables: &Variables) -> f64 {
@@ -298,7 +318,7 @@ impl Trial {
 impl Measure {
     fn of(&self, outcome: &Outcome) -> f64 {
         let in_d = |span: Span| span.as_nanos() as f64 / D;
-        let messages = &outcome.messages;
+        let (messages, run) = (&outcome.messages, outcome.exclusion.as_ref());
         match self {
             Self::Messages => messages.total as f64,
             Self::ToLiving => (messages.total - messages.to_dead) as f64,
@@ -310,6 +330,17 @@ impl Measure {
             Self::Stages => f64::from(outcome.stages),
             Self::Turnaround => in_d(outcome.turnaround),
             Self::Informed => outcome.informed.map_or(f64::NAN, in_d),
+            Self::PerEntry => {
+                let entries = run.map_or(0, |run| run.entries.len());
+                messages.total as f64 / entries as f64
+            }
+            Self::AtExit => {
+                run.and_then(|run| run.at_exit.iter().max()).map_or(f64::NAN, |&most| most as f64)
+            }
+            Self::Wait => run.and_then(Exclusion::wait).map_or(f64::NAN, |it| in_d(it.max)),
+            Self::SyncDelay => {
+                run.and_then(Exclusion::sync_delay).map_or(f64::NAN, |it| in_d(it.max))
+            }
             Self::Leader => {
                 outcome.leader.filter(|_| outcome.agreed).map_or(-1.0, |id| f64::from(id.0))
             }
@@ -326,7 +357,11 @@ impl Measure {
             Self::Kind(kind) => format!("{value} {kind}"),
             Self::Elections => format!("{value} election{plural}"),
             Self::Stages => format!("{value} stage{plural}"),
-            Self::Turnaround | Self::Informed => format!("{value} D"),
+            Self::Turnaround | Self::Informed | Self::Wait | Self::SyncDelay => {
+                format!("{value} D")
+            }
+            Self::PerEntry => format!("{value} message{plural} per entry"),
+            Self::AtExit => format!("{value} message{plural} at exit"),
             Self::Leader if value < 0.0 => "no agreement".to_owned(),
             Self::Leader => format!("{value} leads"),
         }

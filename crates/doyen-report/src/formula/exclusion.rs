@@ -33,7 +33,7 @@ const LAMPORT: Form = form("Lamport", "3(N-1)", "Lamport 1978");
 const LAMPORT_SAVED: Form = form("Lamport, saved", "5(N-1)/2", "Lamport 1978, all ask at once");
 const RICART_AGRAWALA: Form = form("Ricart-Agrawala", "2(N-1)", "Ricart and Agrawala 1981");
 const MAEKAWA: Form =
-    form("Maekawa, idle", "3(n-1)", "Maekawa 1985; n is the size of a voting set");
+    form("Maekawa, idle", "3(K-1)", "Maekawa 1985; K is the size of a voting set");
 const RAYMOND: Form = form("Raymond, idle", "2d", "Raymond 1989; d hops to the token");
 const SUZUKI_KASAMI: Form = form("Suzuki-Kasami", "N", "Suzuki and Kasami 1985");
 
@@ -56,7 +56,8 @@ pub(super) fn of(case: &Case, requests: &Requests) -> Option<Formula> {
         (Algorithm::Voting, _) if group.entries == 1 => group.voting(),
         (Algorithm::Maekawa, _) => {
             let set = case.config.exclusion.sets.of(group.only()?, case.members());
-            group.with(&MAEKAWA, group.entries, set.len() as u64)
+            let variables = Variables { voting_set: set.len() as f64, ..group.variables() };
+            group.named(&MAEKAWA, &variables, group.entries, "per entry")
         }
         (Algorithm::Raymond, Mode::Textbook) => {
             let [from, to] = [group.only()?, group.token()].map(|id| case.members().position(id));
@@ -126,16 +127,12 @@ impl Requesters<'_> {
         }
         let only = self.only()?;
         let asked = config.exclusion.asked_voters(&config.members).filter(|&id| id != only);
-        self.with(&VOTING, 1, asked.count() as u64)
+        let variables = Variables { n: asked.count() as f64, ..self.variables() };
+        self.named(&VOTING, &variables, 1, "per entry")
     }
 
     fn per_entry(&self, form: &Form, entries: u64) -> Option<Formula> {
         self.named(form, &self.variables(), entries, "per entry")
-    }
-
-    fn with(&self, form: &Form, entries: u64, n: u64) -> Option<Formula> {
-        let variables = Variables { n: n as f64, ..self.variables() };
-        self.named(form, &variables, entries, "per entry")
     }
 
     fn named(

@@ -12,7 +12,7 @@ use super::{Formula, Group, of};
 /// What makes a run other than calm. All formulas are about calm runs.
 pub(super) fn disturbance(case: &Case) -> Option<String> {
     if let Some(fault) = case.faults.first() {
-        return Some(of_fault(fault));
+        return Some(of_fault(fault, case.algorithm.elects()));
     }
     if let Some(change) = case.changes.first() {
         return Some(of_change(change));
@@ -52,8 +52,9 @@ fn starts_at_one_instant(case: &Case) -> bool {
     case.initiators.iter().all(|(_, at)| at == first)
 }
 
-fn of_fault(fault: &Fault) -> String {
-    let assumed = "and the formulas assume that no member does during the election";
+fn of_fault(fault: &Fault, elects: bool) -> String {
+    let when = if elects { " during the election" } else { "" };
+    let assumed = format!("and the formulas assume that no member does{when}");
     match &fault.what {
         Action::Crash { member, guardian: None | Some(Guardian { .. }), .. } => {
             format!("{member} crashes, {assumed}")

@@ -29,6 +29,12 @@ pub(super) const KEYS: &[&str] = &[
     "fifo",
     "loss",
     "duplicate",
+    "sets",
+    "tree",
+    "hold",
+    "think",
+    "repeat",
+    "requests",
     "members",
     "initiator",
     "initiators",
@@ -39,6 +45,7 @@ pub(super) fn values(key: &str, axis: &Axis) -> Result<Vec<Value>> {
     let values = match key {
         "members" => axis.numbers(&[]),
         "initiator" => axis.numbers(&["lowest", "middle", "highest", "random"]),
+        "repeat" => axis.numbers(&[]),
         "initiators" => axis.numbers(&["all", "none"]),
         _ => axis.distinct(),
     };

@@ -1,13 +1,18 @@
 //! What the literature claims, as tables of a page.
 
 use super::table::{Line, Mark, Section};
-use crate::claims::{Claim, Evidence, Row, Table, Verdict};
+use crate::claims::{Claim, EntryRow, EntryTable, Evidence, Row, Table, Verdict};
 use crate::row::grouped as number;
 use doyen_sim::scenario::Convention;
 
 /// The verdicts on what the literature prints, and what each algorithm costs.
 pub fn sections(tables: &[Table], claims: &[Claim]) -> Vec<Section> {
     vec![verdicts(claims), costs(tables)]
+}
+
+/// The same about mutual exclusion.
+pub fn entry_sections(tables: &[EntryTable], claims: &[Claim]) -> Vec<Section> {
+    vec![verdicts(claims), entry_costs(tables)]
 }
 
 fn verdicts(claims: &[Claim]) -> Section {
@@ -43,6 +48,50 @@ fn verdict(claim: &Claim) -> Line {
 fn trial(evidence: &Evidence) -> Line {
     let mark = if evidence.agrees { Mark::Good } else { Mark::Bad };
     let cells = vec![evidence.case.clone(), evidence.printed.clone(), evidence.measured.clone()];
+    Line { mark, cells, evidence: None }
+}
+
+/// One line a row.
+fn entry_costs(tables: &[EntryTable]) -> Section {
+    let headers = [
+        "algorithm",
+        "case",
+        "N",
+        "formula",
+        "it gives",
+        "per entry",
+        "at exit",
+        "delay",
+        "handover",
+        "entries per D",
+    ];
+    let rows = tables.iter().flat_map(|table| table.rows.iter().map(|row| entry_cost(table, row)));
+    Section {
+        title: "What an entry into the critical section costs".to_owned(),
+        about: "Messages for each entry, by the formula and as counted; K is the size of a voting set. At exit: on average, \
+                and the most. Delay: from a request to the entry of a member that finds no other one. Handover: from an exit \
+                to the next entry, if that member waits. Times are in units of D."
+            .to_owned(),
+        headers: headers.map(str::to_owned).into(),
+        lines: rows.collect(),
+    }
+}
+
+fn entry_cost(table: &EntryTable, row: &EntryRow) -> Line {
+    let time = |value: Option<f64>| value.map_or(String::new(), number);
+    let cells = vec![
+        table.algorithm.to_owned(),
+        format!("{}: {}", row.case, row.about),
+        row.n.to_string(),
+        row.formula.clone(),
+        number(row.expected),
+        number(row.per_entry),
+        format!("{}, {}", number(row.at_exit), row.at_exit_most),
+        time(row.client_delay_d),
+        time(row.sync_delay_d),
+        number(row.entries_per_d),
+    ];
+    let mark = if row.matches { Mark::Good } else { Mark::Bad };
     Line { mark, cells, evidence: None }
 }
 

@@ -33,8 +33,9 @@ fn load(name: &str) -> Result<File, String> {
     Ok(File { name: name.to_owned(), case })
 }
 
-/// The folders of the sources, in the order of the table.
-const SOURCES: [&str; 6] = ["cs677", "notes", "kordafshari", "os-textbook", "cs425", "services"];
+/// The folders of the sources, and of what goes beyond them, in the order of the table.
+const SOURCES: [&str; 7] =
+    ["cs677", "notes", "kordafshari", "os-textbook", "cs425", "exclusion", "services"];
 
 /// The names of all scenarios, in the order of the table.
 fn names() -> Vec<String> {

@@ -9,7 +9,9 @@
 //! ```
 //!
 //! Left the time, where it is a new one. Then every member's life line, with a sign at those whom the event concerns.
-//! Then the event in words, with the rules of the specification that fired. [`LEGEND`] explains the signs.
+//! Then the event in words, with the rules of the specification that fired. [`LEGEND`] explains the signs of an election,
+//! [`LEGEND_OF_EXCLUSION`] those of a critical section: there a life line is thin while its member waits, and thick while it
+//! is inside.
 //!
 //! Events of one instant that say the same of several members, or of one member and several others, become one line: a
 //! broadcast is one line, and so are its receipts. An event moves up to the line it joins only past lines in which its
@@ -23,7 +25,8 @@ mod line;
 use std::io::{self, Write};
 
 use doyen_core::members::Key;
-use doyen_core::protocol::Role;
+use doyen_core::protocol::{Role, Section};
+use doyen_core::registry::Purpose;
 
 use self::line::{Colour, Instant, Line};
 use super::model::{Life, MemberState, RunModel};
@@ -34,12 +37,17 @@ use crate::trace::{Observer, TraceEvent};
 /// The most members that have a column each.
 pub const MAX_COLUMNS: usize = 32;
 
-/// What the signs in the columns mean.
+/// What the signs in the columns of an election mean.
 pub const LEGEND: &str = "\
 │ follows   ╎ takes part in an election   ┃ leads   z is paused   (nothing) is down
 ! calls an election   ● sends   ○ is sent to   × is down when a message arrives   ▼ receives   T its timer fires   · something else
 ★ begins to lead   ☆ stops leading   ✓ follows a leader   ? suspects   + trusts again
 ✖ crashes   ↺ restarts   @ its clock changes   # is cut off   = is mended   a b c side of a partition";
+
+/// What the signs of mutual exclusion mean, where they differ.
+pub const LEGEND_OF_EXCLUSION: &str = "\
+┊ outside   │ waits   ┃ inside the critical section   ‼ two or more inside at once: exclusion is violated
+! asks to enter   ◆ enters   ◇ leaves";
 
 /// After so many lines the head of the columns is written again.
 const LINES_PER_HEAD: usize = 40;
@@ -180,7 +188,27 @@ impl<W: Write> Columns<W> {
         {
             return (sign, line.colour);
         }
-        at_rest(self.shown[place], self.now)
+        let state = self.shown[place];
+        match self.model.info.purpose {
+            Purpose::Elects => at_rest(state, self.now),
+            Purpose::Excludes => self.at_rest_in_section(state),
+        }
+    }
+
+    /// How a member to which nothing happens is with respect to the critical section. That two are inside shows even
+    /// while one of them is paused.
+    fn at_rest_in_section(&self, state: MemberState) -> (char, Colour) {
+        let is_inside = |state: &&MemberState| state.section.is_inside();
+        match (state.life, state.section) {
+            (_, Section::Inside(_)) if self.shown.iter().filter(is_inside).count() > 1 => {
+                ('‼', Colour::Bad)
+            }
+            (Life::Down, _) => (' ', Colour::None),
+            (Life::Paused(until), _) if self.now < until => ('z', Colour::Faint),
+            (_, Section::Outside) => ('┊', Colour::Faint),
+            (_, Section::Waiting) => ('│', Colour::None),
+            (_, Section::Inside(_)) => ('┃', Colour::Leader),
+        }
     }
 
     fn paint(&self, sign: char, colour: Colour) -> String {
@@ -206,7 +234,7 @@ impl<W: Write> Observer for Columns<W> {
     }
 }
 
-/// How a member to which nothing happens is.
+/// How a member of an election to which nothing happens is.
 fn at_rest(state: MemberState, now: Time) -> (char, Colour) {
     match (state.life, state.role) {
         (Life::Down, _) => (' ', Colour::None),
@@ -325,6 +353,30 @@ mod tests {
         }
         let crash = text.lines().skip_while(|shown| !shown.ends_with("2 crashes")).nth(1);
         assert!(crash.is_some_and(|next| next.contains("gives up its lease before the deadline")));
+    }
+
+    const TWO_INSIDE: &str = r#"
+        algorithm = "token-ring"
+        members = 4
+        requests = [2, 4]
+        hold = "10ms"
+        twice = ["1:2:TOKEN+1ms"]
+    "#;
+
+    #[test]
+    fn a_life_line_is_thin_while_its_member_waits_and_thick_while_it_is_inside() {
+        let text = shown(TWO_INSIDE, Options::default());
+        for line in [
+            "            ┊ ! ┊ !  2,4 ask to enter",
+            "     1.000  ┊ ▼ ┊ │  2 ← 1 TOKEN [T2]",
+            "            ┊ ◆ ┊ │  2 enters",
+            "     3.000  ┊ ┃ ▼ │  3 ← 2 TOKEN [T3]",
+            "            ┊ ‼ ┊ ‼  4 enters beside 2: two members are inside",
+            "    11.000  ┊ ◇ ┊ ‼  2 leaves [T4]",
+            "            ┊ ● ○ ┃  2 → 3 TOKEN",
+        ] {
+            assert!(text.lines().any(|shown| shown == line), "{line}\n{text}");
+        }
     }
 
     #[test]

@@ -127,6 +127,11 @@ pub(super) fn describe(
                 Phrase::verb("follows", "follow", "")
             }
             Transition::LosesLeader => Phrase::verb("knows no leader", "know no leader", ""),
+            Transition::Enters => Phrase::verb("enters", "enter", ""),
+            Transition::EntersBeside(other) => {
+                peers.push(other);
+                Phrase::verb("enters beside", "enter beside", ": two members are inside")
+            }
             _ => return None,
         },
         EventKind::Leased { until, .. } => Phrase::remark(&match (transition, until) {

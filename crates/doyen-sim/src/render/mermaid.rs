@@ -1,14 +1,18 @@
 //! A run as a [Mermaid](https://mermaid.js.org) sequence diagram: text that many wikis and forges draw.
 //!
 //! Such a diagram has an order but no clock. A message stands where it arrives, so that what it causes stands below it;
-//! one that is lost stands where it was sent. The times are comments.
+//! one that is lost stands where it was sent. The times are comments. Around a critical section, a member is activated once
+//! while it waits and twice while it is inside, which is drawn as a thin bar and as a thick one; what happens while two
+//! members are inside stands on red ground.
 
 use std::fmt::Write;
 
 use doyen_core::members::{Key, NodeId};
+use doyen_core::protocol::Section;
+use doyen_core::registry::Purpose;
 
 use super::describe::{bracketed, describe, describe_network};
-use super::model::{RunModel, Transition};
+use super::model::{MemberState, RunModel, Transition};
 use super::{MAX_MEMBERS, MAX_MESSAGES, RunInfo, TooLarge};
 use crate::hash::FastMap;
 use crate::time::Time;
@@ -26,17 +30,31 @@ pub fn sequence(
     let mut sequence = Sequence::new(info);
     for (index, event) in events.iter().enumerate() {
         if endless == Some(index) {
-            sequence.out.push_str("    loop forever\n");
+            sequence.begin_loop();
         }
         sequence.take(event);
         if sequence.messages > MAX_MESSAGES {
             return Err(TooLarge::Messages);
         }
     }
+    sequence.close_ground();
     if endless.is_some_and(|first| first < events.len()) {
         sequence.out.push_str("    end\n");
     }
     Ok(sequence.out)
+}
+
+/// What the bars mean.
+const LEGEND: &str =
+    "thin bar: waits. Thick bar: inside the critical section. Red ground: two members are inside";
+
+/// How many bars lie on the life line of a member.
+fn thickness(section: Section) -> u8 {
+    match section {
+        Section::Outside => 0,
+        Section::Waiting => 1,
+        Section::Inside(_) => 2,
+    }
 }
 
 struct Sequence {
@@ -49,6 +67,8 @@ struct Sequence {
     noted: Option<Time>,
     /// The first and the last member, for a note about all.
     all: String,
+    /// Whether what is written stands on red ground.
+    on_red: bool,
 }
 
 impl Sequence {
@@ -64,7 +84,10 @@ impl Sequence {
         };
         let model = RunModel::new(info.clone(), false);
         let (texts, all) = (FastMap::default(), ends.join(","));
-        Self { out, model, texts, messages: 0, noted: None, all }
+        if info.purpose == Purpose::Excludes {
+            let _ = writeln!(out, "    Note over {all}: {LEGEND}");
+        }
+        Self { out, model, texts, messages: 0, noted: None, all, on_red: false }
     }
 
     fn take(&mut self, event: &TraceEvent) {
@@ -99,6 +122,47 @@ impl Sequence {
                     self.note(at, &format!("p{member}"), &phrase.predicate(&peers));
                 }
             }
+        }
+        if let Some((place, before)) = shown.member {
+            self.draw_section(member, before, self.model.member(place));
+        }
+    }
+
+    /// Makes the bar of a member as thick as suits where it is now, and the ground red if it is not alone there.
+    fn draw_section(&mut self, member: NodeId, before: MemberState, after: MemberState) {
+        let [old, new] = [before, after].map(|state| thickness(state.section));
+        for _ in old..new {
+            let _ = writeln!(self.out, "    activate p{member}");
+        }
+        for _ in new..old {
+            let _ = writeln!(self.out, "    deactivate p{member}");
+        }
+        let two_inside = self.model.inside().nth(1).is_some();
+        match two_inside {
+            true => self.open_ground(),
+            false => self.close_ground(),
+        }
+    }
+
+    fn open_ground(&mut self) {
+        if !std::mem::replace(&mut self.on_red, true) {
+            self.out.push_str("    rect rgba(200, 16, 46, 0.2)\n");
+        }
+    }
+
+    fn close_ground(&mut self) {
+        if std::mem::replace(&mut self.on_red, false) {
+            self.out.push_str("    end\n");
+        }
+    }
+
+    /// What follows repeats forever. Blocks must not cross, so red ground begins again within the loop.
+    fn begin_loop(&mut self) {
+        let on_red = self.on_red;
+        self.close_ground();
+        self.out.push_str("    loop forever\n");
+        if on_red {
+            self.open_ground();
         }
     }
 
@@ -233,6 +297,26 @@ sequenceDiagram
         ] {
             assert!(text.lines().any(|drawn| drawn.trim() == line), "{line}\n{text}");
         }
+    }
+
+    #[test]
+    fn a_member_inside_has_two_bars_and_two_members_inside_stand_on_red() {
+        let text = drawn(
+            r#"
+            algorithm = "token-ring"
+            members = 4
+            requests = [2, 4]
+            hold = "10ms"
+            twice = ["1:2:TOKEN+1ms"]
+        "#,
+        );
+        let (activated, ended) =
+            (text.matches("    activate p").count(), text.matches("    deactivate p").count());
+        assert_eq!((activated, ended), (4, 4), "{text}");
+        let red = text.split("    rect rgba(200, 16, 46, 0.2)\n").nth(1).expect("two are inside");
+        let (red, alone) = red.split_once("    end\n").expect("one leaves");
+        assert!(alone.contains("Note over p4: leaves"), "{text}");
+        assert!(!red.contains("p4: leaves") && text.contains("p4: enters beside 2"), "{text}");
     }
 
     #[test]

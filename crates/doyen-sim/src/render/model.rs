@@ -1,7 +1,7 @@
 //! What is known of every member at a moment of a run: the one reading of the events that all views share.
 
 use doyen_core::members::{NodeId, Term};
-use doyen_core::protocol::{Class, Role, View};
+use doyen_core::protocol::{Class, Role, Section, View};
 
 use super::RunInfo;
 use crate::time::Time;
@@ -20,6 +20,8 @@ pub struct MemberState {
     pub term: Term,
     /// The deadline of its lease, where leaders have leases.
     pub lease: Option<Time>,
+    /// Where it is with respect to the critical section.
+    pub section: Section,
 }
 
 /// Whether a member does anything.
@@ -39,8 +41,14 @@ impl MemberState {
 }
 
 /// A member that has just come up.
-const STARTED: MemberState =
-    MemberState { life: Life::Up, role: Role::Follower, leader: None, term: Term(0), lease: None };
+const STARTED: MemberState = MemberState {
+    life: Life::Up,
+    role: Role::Follower,
+    leader: None,
+    term: Term(0),
+    lease: None,
+    section: Section::Outside,
+};
 
 /// What an event changes in the state of its member, as far as a reader cares.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -63,6 +71,10 @@ pub enum Transition {
     GainsLease(Term),
     /// It held a lease until this deadline, and holds none any more.
     LosesLease(Time),
+    /// It enters the critical section.
+    Enters,
+    /// It enters the critical section while this member is inside: what exclusion must prevent.
+    EntersBeside(NodeId),
 }
 
 /// An event that is shown.
@@ -101,10 +113,11 @@ impl RunModel {
     /// The same with what the members really believe at the beginning, in the order of their ids.
     #[must_use]
     pub fn with_views(mut self, views: &[View]) -> Self {
-        for (id, &View { leader, term, role, .. }) in self.info.members.iter().zip(views) {
+        for (id, &View { leader, term, role, section }) in self.info.members.iter().zip(views) {
             if let Some(place) = self.info.place(id) {
                 let state = &mut self.members[place];
                 (state.leader, state.term, state.role) = (leader, term, role);
+                state.section = section;
             }
         }
         self
@@ -113,6 +126,12 @@ impl RunModel {
     /// The member shown at `place`.
     pub fn member(&self, place: usize) -> MemberState {
         self.members[place]
+    }
+
+    /// The members inside the critical section.
+    pub fn inside(&self) -> impl Iterator<Item = NodeId> {
+        let states = self.info.keys().into_iter().zip(&self.members);
+        states.filter(|(_, state)| state.section.is_inside()).map(|(key, _)| key.id)
     }
 
     /// Takes note of an event. None if it is not shown, or is about a stranger, whom a trace edited by hand may name.
@@ -125,7 +144,12 @@ impl RunModel {
         };
         let place = self.info.place(id)?;
         let before = self.members[place];
-        let (after, transition) = step(before, &event.kind);
+        let (after, mut transition) = step(before, &event.kind);
+        if transition == Transition::Enters
+            && let Some(other) = self.inside().find(|&other| other != id)
+        {
+            transition = Transition::EntersBeside(other);
+        }
         self.members[place] = after;
         Some(Shown { member: Some((place, before)), transition })
     }
@@ -134,9 +158,10 @@ impl RunModel {
 /// The state of a member after an event, and what has changed.
 fn step(before: MemberState, event: &EventKind) -> (MemberState, Transition) {
     match *event {
-        EventKind::View { leader, role, term, .. } => {
-            let after = MemberState { leader, role, term, ..before };
-            (after, transition(before, after))
+        EventKind::View { leader, role, term, section, .. } => {
+            let after = MemberState { leader, role, term, section, ..before };
+            let enters = section.is_inside() && !before.section.is_inside();
+            (after, if enters { Transition::Enters } else { transition(before, after) })
         }
         EventKind::Leased { until, old: false, .. } => {
             let transition = match (before.lease, until) {

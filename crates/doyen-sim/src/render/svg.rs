@@ -7,6 +7,9 @@
 //! publication to its deadline, as it was renewed last. If its holder loses it before, by a crash or because of a later
 //! term, the rest is hollow: others may have been told of it.
 //!
+//! Around a critical section, a life line has a thin bar while its member waits and a thick one while it is inside. Where
+//! two members are inside, their bars and the ground between are red.
+//!
 //! Waits in which nothing happens are cut short and say so; everything else is to scale.
 
 mod arrows;
@@ -125,7 +128,8 @@ impl<'a> Picture<'a> {
         let timeline = Timeline::new(instants(plot), plot.flight, left, narrowest);
         let subtitle = options.subtitle.as_deref().or(info.subtitle.as_deref());
         let heading = if subtitle.is_some() { 50.0 } else { 30.0 };
-        let splits = if plot.splits.is_empty() { 0.0 } else { 20.0 };
+        let has_bands = !plot.splits.is_empty() || !plot.overlaps.is_empty();
+        let splits = if has_bands { 20.0 } else { 0.0 };
         let pitch = (560.0 / plot.lanes.len() as f64).clamp(24.0, 56.0);
         let top = MARGIN + heading + splits + HEAD_ROOM;
         Self { info, subtitle, plot, options, unit, timeline, top, pitch, names, endings }
@@ -218,13 +222,20 @@ impl<'a> Picture<'a> {
 
     fn draw_splits(&self, canvas: &mut Canvas) {
         let above = self.top - HEAD_ROOM - 10.0;
-        for split in &self.plot.splits {
-            let (left, right) = (self.x(split.from), split.to.map_or(self.end(), |to| self.x(to)));
+        let splits = self.plot.splits.iter().map(|split| {
+            let right = split.to.map_or(self.end(), |to| self.x(to));
             let name = format!("partition {}", split.label);
+            (self.x(split.from), right, split.to.is_some(), name)
+        });
+        let overlaps =
+            self.plot.overlaps.iter().map(|&(from, to)| {
+                (self.x(from), self.x(to), true, "two members inside".to_owned())
+            });
+        for (left, right, ends, name) in splits.chain(overlaps) {
             canvas.open("split", &name);
             canvas.rect("split-ground", (left, above), (right, self.axis()), 0.0);
             canvas.line("split-edge", (left, above), (left, self.axis()));
-            if split.to.is_some() {
+            if ends {
                 canvas.line("split-edge", (right, above), (right, self.axis()));
             }
             canvas.text("split-name", left + 6.0, above + 14.0, &name);
@@ -266,7 +277,7 @@ impl<'a> Picture<'a> {
         canvas.open("stretch", &format!("{} {words} from {from} to {to}", lane.key.id));
         match stretch.state {
             State::Down => canvas.line(class, (left, y), (right, y)),
-            _ => canvas.rect(class, (left, y - 5.0), (right, y + 5.0), 5.0),
+            state => draw_stretch_bar(canvas, state, (left, y), right),
         }
         canvas.close();
     }
@@ -314,6 +325,16 @@ impl<'a> Picture<'a> {
     }
 }
 
+/// The bar of a state on the life line that runs through `from`.
+fn draw_stretch_bar(canvas: &mut Canvas, state: State, (left, y): Point, right: f64) {
+    let half = match state {
+        State::Waits => 2.0,
+        State::Inside | State::Together => 6.0,
+        State::Campaigns | State::Leads | State::Paused | State::Down => 5.0,
+    };
+    canvas.rect(state.class(), (left, y - half), (right, y + half), half);
+}
+
 /// A link that is cut or mended.
 fn draw_link(canvas: &mut Canvas, class: &str, from: Point, to: Point) {
     canvas.line(class, from, to);
@@ -329,7 +350,7 @@ fn middle(from: Point, to: Point) -> Point {
 
 fn draw_sign(canvas: &mut Canvas, sign: &Sign, (x, y): Point) {
     match sign {
-        Sign::Campaign => {
+        Sign::Campaign | Sign::Request => {
             canvas.disc("call", (x, y), 7.5);
             canvas.text("call-sign", x, y + 4.2, "!");
         }
@@ -340,6 +361,10 @@ fn draw_sign(canvas: &mut Canvas, sign: &Sign, (x, y): Point) {
         Sign::Suspects => canvas.disc("suspects", (x, y), 3.5),
         Sign::Trusts => canvas.disc("trusts", (x, y), 3.5),
         Sign::Leads => canvas.star("leads", (x, y), 10.0),
+        Sign::EntersBeside => {
+            canvas.disc("violation", (x, y), 7.5);
+            canvas.text("call-sign", x, y + 4.2, "‼");
+        }
     }
 }
 
@@ -348,6 +373,9 @@ impl State {
         match self {
             Self::Campaigns => "campaigns",
             Self::Leads => "leader-bar",
+            Self::Waits => "waits",
+            Self::Inside => "inside",
+            Self::Together => "violation",
             Self::Paused => "pause",
             Self::Down => "down-line",
         }
@@ -357,6 +385,9 @@ impl State {
         match self {
             Self::Campaigns => "takes part in an election",
             Self::Leads => "leads",
+            Self::Waits => "waits",
+            Self::Inside => "is inside",
+            Self::Together => "is inside beside another member",
             Self::Paused => "is paused",
             Self::Down => "is down",
         }

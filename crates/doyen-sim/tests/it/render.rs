@@ -2,6 +2,7 @@
 
 use doyen_core::members::{Members, NodeId, Term};
 use doyen_core::protocol::{Class, Role, Section, View};
+use doyen_core::registry::Purpose;
 use doyen_core::time::Span;
 use doyen_sim::render::columns::{self, Columns};
 use doyen_sim::render::{RunInfo, mermaid, svg};
@@ -120,13 +121,25 @@ fn records() -> impl Strategy<Value = Vec<TraceEvent>> {
 
 fn info() -> impl Strategy<Value = RunInfo> {
     let leader = option::of(member());
+    let purpose = prop_oneof![Just(Purpose::Elects), Just(Purpose::Excludes)];
     let flags = (any::<bool>(), any::<bool>(), any::<bool>());
-    (word(), leader, flags).prop_map(|(title, leader, (clockwise, leases, timed))| {
-        let members = Members::range(1, 4).unwrap();
-        let members = members.with_ring([2, 4, 1, 3].map(NodeId)).unwrap();
-        let transmission = if timed { Span::from_millis(1) } else { Span::ZERO };
-        RunInfo { title, subtitle: None, members, clockwise, leader, leases, transmission }
-    })
+    (word(), leader, purpose, flags).prop_map(
+        |(title, leader, purpose, (clockwise, leases, timed))| {
+            let members = Members::range(1, 4).unwrap();
+            let members = members.with_ring([2, 4, 1, 3].map(NodeId)).unwrap();
+            let transmission = if timed { Span::from_millis(1) } else { Span::ZERO };
+            RunInfo {
+                title,
+                subtitle: None,
+                members,
+                clockwise,
+                purpose,
+                leader,
+                leases,
+                transmission,
+            }
+        },
+    )
 }
 
 /// Fails unless tags are balanced and `&` and `"` stand only where XML has them.
@@ -152,7 +165,17 @@ fn assert_well_formed(svg: &str) {
 
 /// Fails unless every line is a statement, and none is about the stranger.
 fn assert_is_mermaid(text: &str) {
-    let heads = ["    title ", "    participant p", "    p", "    Note over p", "    %% "];
+    let heads = [
+        "    title ",
+        "    participant p",
+        "    p",
+        "    Note over p",
+        "    %% ",
+        "    activate p",
+        "    deactivate p",
+        "    rect rgba",
+        "    end",
+    ];
     let is_statement = |line: &str| heads.iter().any(|head| line.starts_with(head));
     assert!(text.starts_with("sequenceDiagram\n"));
     assert!(text.lines().skip(1).all(is_statement), "{text}");

@@ -71,6 +71,7 @@ fn as_json(algorithm: Algorithm) -> serde_json::Value {
         "purpose": algorithm.purpose().name(),
         "ring": algorithm.is_ring(),
         "needs_fifo": algorithm.needs_fifo(),
+        "one_crash": algorithm.one_crash(),
         "variants": variants,
         "guarantees": guarantees,
         "rules": algorithm.rules().collect::<Vec<_>>(),
@@ -79,21 +80,16 @@ fn as_json(algorithm: Algorithm) -> serde_json::Value {
 }
 
 fn list(out: &mut impl Write) -> io::Result<()> {
-    for algorithm in Algorithm::ALL {
-        if algorithm == Algorithm::EXCLUSIONS[0] {
-            writeln!(
-                out,
-                "Mutual exclusion, for study: one member at a time is in the critical section.\n"
-            )?;
-        }
-        writeln!(out, "{algorithm}: {}", algorithm.summary())?;
-        write_guarantees(out, algorithm)?;
-        if !algorithm.variants().is_empty() {
-            let names: Vec<&str> =
-                algorithm.variants().iter().map(|variant| variant.name()).collect();
-            writeln!(out, "  literal readings, for study: {}", names.join(", "))?;
-        }
-        writeln!(out)?;
+    writeln!(out, "ELECTIONS: all members follow one leader.\n")?;
+    for algorithm in Algorithm::ELECTIONS {
+        write_entry_of_list(out, algorithm)?;
+    }
+    writeln!(
+        out,
+        "MUTUAL EXCLUSION, for study: one member at a time is in the critical section.\n"
+    )?;
+    for algorithm in Algorithm::EXCLUSIONS {
+        write_entry_of_list(out, algorithm)?;
     }
     writeln!(
         out,
@@ -101,6 +97,16 @@ fn list(out: &mut impl Write) -> io::Result<()> {
          Exclusion that tolerates crashes needs such a leader too: none of the algorithms above does.\n\
          `doyen algorithms NAME` explains one: its rules and messages."
     )
+}
+
+fn write_entry_of_list(out: &mut impl Write, algorithm: Algorithm) -> io::Result<()> {
+    writeln!(out, "{algorithm}: {}", algorithm.summary())?;
+    write_guarantees(out, algorithm)?;
+    if !algorithm.variants().is_empty() {
+        let names: Vec<&str> = algorithm.variants().iter().map(|variant| variant.name()).collect();
+        writeln!(out, "  literal readings, for study: {}", names.join(", "))?;
+    }
+    writeln!(out)
 }
 
 fn explain(out: &mut impl Write, algorithm: Algorithm) -> io::Result<()> {
@@ -150,7 +156,7 @@ fn write_guarantees(out: &mut impl Write, algorithm: Algorithm) -> io::Result<()
         writeln!(out, "    in a partition                   {}", guarantee.partition)?;
         writeln!(out, "    messages                         {}", guarantee.cost)?;
     }
-    Ok(())
+    writeln!(out, "  one crash: {}", algorithm.one_crash())
 }
 
 /// A name, and beside it a text of any length.

@@ -8,9 +8,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow, bail};
 use clap::Args;
-use doyen_report::claims::{self, Claim, Table};
-use doyen_report::plan::{DEFAULT_PLAN, DEFAULT_PLAN_NAME, Limits, Plan};
-use doyen_report::report::{self, Page};
+use doyen_core::registry::Purpose;
+use doyen_report::claims::{self, EntryTable, Table};
+use doyen_report::plan::{
+    DEFAULT_PLAN, DEFAULT_PLAN_NAME, EXCLUSION_PLAN, EXCLUSION_PLAN_NAME, Limits, Plan,
+};
+use doyen_report::report::{self, Page, Section};
 use doyen_report::row::{self, Row};
 use doyen_report::sweep;
 use doyen_sim::metrics::Outcome;
@@ -27,11 +30,16 @@ use super::{Answer, output, sim, system};
 Examples:
   doyen compare                                         tables and verdicts on the literature
   doyen compare --html report.html                      the same as a page with charts
+  doyen compare --exclusion                             the same for mutual exclusion
   doyen compare --plan plans/loss.toml --csv loss.csv   a sweep; docs/plans.md describes plans")]
 pub(crate) struct Compare {
     /// Run this sweep instead of the literature's tables
     #[arg(long, value_name = "FILE.toml")]
     plan: Option<PathBuf>,
+
+    /// Compare the algorithms of mutual exclusion: what an entry costs, and verdicts on the literature
+    #[arg(long, conflicts_with = "plan")]
+    exclusion: bool,
 
     /// Write the rows as CSV; - is the standard output
     #[arg(long, value_name = "FILE")]
@@ -54,6 +62,7 @@ impl Compare {
     pub(crate) fn run(self) -> Result<Answer> {
         match &self.plan {
             Some(path) => self.run_plan(path),
+            None if self.exclusion => self.run_exclusion(),
             None => self.run_literature(),
         }
     }
@@ -62,7 +71,7 @@ impl Compare {
         let [mut csv, mut json, mut html] = output::create_all(self.files(), false)?;
         let spinner = Progress::spinner("simulating the literature");
         let tables = claims::tables(&in_parallel);
-        let claims = claims::claims(&in_parallel);
+        let claims = claims::claims(Purpose::Elects, &in_parallel);
         drop(spinner);
         if let Some(csv) = &mut csv {
             csv.write_text(&tables::csv(&tables))?;
@@ -72,7 +81,8 @@ impl Compare {
             json.write_text(&format!("{}\n", serde_json::to_string_pretty(&document)?))?;
         }
         if let Some(html) = &mut html {
-            html.write_text(&self.page(&tables, &claims)?)?;
+            let sections = report::sections(&tables, &claims);
+            html.write_text(&page_of(DEFAULT_PLAN_NAME, DEFAULT_PLAN, sections, "")?)?;
         }
         output::finish_all([csv, json, html])?;
         if !output::is_stdout(self.files()) {
@@ -86,14 +96,37 @@ impl Compare {
         Ok(if tables.iter().all(holds) { Answer::Yes } else { Answer::No })
     }
 
-    /// The page of the literature: tables, verdicts, and the charts of the default plan.
-    fn page(&self, tables: &[Table], claims: &[Claim]) -> Result<String> {
-        let limits = limits();
-        let plan = Plan::from_toml(DEFAULT_PLAN_NAME, DEFAULT_PLAN, &limits);
-        let plan = plan.map_err(|error| anyhow!(error))?;
-        let rows = run_sweep(&plan, &limits)?;
-        let page = Page::new(&plan, &rows).with_tables(report::sections(tables, claims));
-        Ok(page.with_command("doyen compare --html FILE").html())
+    fn run_exclusion(&self) -> Result<Answer> {
+        let [mut csv, mut json, mut html] = output::create_all(self.files(), false)?;
+        let spinner = Progress::spinner("simulating the literature");
+        let tables = claims::entry_tables(&in_parallel);
+        let claims = claims::claims(Purpose::Excludes, &in_parallel);
+        drop(spinner);
+        if let Some(csv) = &mut csv {
+            csv.write_text(&tables::entry_csv(&tables))?;
+        }
+        if let Some(json) = &mut json {
+            let document = json!({ "tables": tables, "claims": claims });
+            json.write_text(&format!("{}\n", serde_json::to_string_pretty(&document)?))?;
+        }
+        if let Some(html) = &mut html {
+            let sections = report::entry_sections(&tables, &claims);
+            html.write_text(&page_of(
+                EXCLUSION_PLAN_NAME,
+                EXCLUSION_PLAN,
+                sections,
+                "--exclusion ",
+            )?)?;
+        }
+        output::finish_all([csv, json, html])?;
+        if !output::is_stdout(self.files()) {
+            let mut out = io::stdout().lock();
+            tables::write_entries(&mut out, &tables)?;
+            tables::write_claims(&mut out, &claims, self.evidence)?;
+        }
+        output::note_written(self.files());
+        let holds = |table: &EntryTable| table.rows.iter().all(|row| row.matches);
+        Ok(if tables.iter().all(holds) { Answer::Yes } else { Answer::No })
     }
 
     fn run_plan(&self, path: &Path) -> Result<Answer> {
@@ -135,6 +168,15 @@ impl Compare {
     fn files(&self) -> [&Option<PathBuf>; 3] {
         [&self.csv, &self.json, &self.html]
     }
+}
+
+/// The page of the literature: tables, verdicts, and the charts of a plan that is built in.
+fn page_of(name: &str, plan: &str, sections: Vec<Section>, flags: &str) -> Result<String> {
+    let limits = limits();
+    let plan = Plan::from_toml(name, plan, &limits).map_err(|error| anyhow!(error))?;
+    let rows = run_sweep(&plan, &limits)?;
+    let page = Page::new(&plan, &rows).with_tables(sections);
+    Ok(page.with_command(format!("doyen compare {flags}--html FILE")).html())
 }
 
 fn run_sweep(plan: &Plan, limits: &Limits) -> Result<Vec<Row>> {

@@ -55,10 +55,12 @@ Examples:
 Times are virtual. All time-outs derive from D, the bound on a message's delay: the longest delay
 unless --bound is given. docs/scenarios.md describes scenario files.
 
-The signs in the columns:
+The signs in the columns of an election:
+{}
+of mutual exclusion, where they differ:
 {}
 
-In brackets are the rules that fired: `doyen algorithms bully` explains those of bully.", columns::LEGEND))]
+In brackets are the rules that fired: `doyen algorithms bully` explains those of bully.", columns::LEGEND, columns::LEGEND_OF_EXCLUSION))]
 pub(crate) struct Sim {
     /// Scenario: a file, or the name of one that is built in (`doyen scenarios` lists them); flags override its values
     #[arg(value_name = "SCENARIO")]
@@ -358,6 +360,9 @@ impl Sim {
         }
         let shows_columns = self.columns || columns.is_some();
         out.write_all(&columns.unwrap_or_default())?;
+        if shows_columns && !case.algorithm.elects() {
+            writeln!(out, "\n{}", columns::LEGEND_OF_EXCLUSION)?;
+        }
         if shows_columns {
             writeln!(out)?;
         }

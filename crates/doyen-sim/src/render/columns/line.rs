@@ -195,8 +195,8 @@ fn sign(event: &EventKind, transition: Transition) -> (char, Colour) {
         EventKind::Received { .. } => ('▼', Colour::None),
         EventKind::Missed { .. } => ('×', Colour::Bad),
         EventKind::Fired { .. } => ('T', Colour::None),
-        EventKind::Campaign { .. } => ('!', Colour::Call),
-        EventKind::Request { .. } => ('!', Colour::Call),
+        EventKind::Campaign { .. } | EventKind::Request { .. } => ('!', Colour::Call),
+        EventKind::Exit { .. } => ('◇', Colour::Leader),
         EventKind::Suspected { .. } => ('?', Colour::Bad),
         EventKind::Trusted { .. } => ('+', Colour::Good),
         EventKind::View { .. } => match transition {
@@ -204,6 +204,8 @@ fn sign(event: &EventKind, transition: Transition) -> (char, Colour) {
             Transition::StepsDown(_) => ('☆', Colour::Leader),
             Transition::LosesLeader => ('☆', Colour::None),
             Transition::Follows(_) => ('✓', Colour::Good),
+            Transition::Enters => ('◆', Colour::Leader),
+            Transition::EntersBeside(_) => ('‼', Colour::Bad),
             _ => ('·', Colour::None),
         },
         EventKind::Crashed { .. } => ('✖', Colour::Bad),
@@ -241,6 +243,7 @@ mod tests {
     use crate::time::Time;
     use doyen_core::members::Members;
     use doyen_core::protocol::Class;
+    use doyen_core::registry::Purpose;
     use doyen_core::time::Span;
 
     fn texts(events: &[EventKind]) -> Vec<String> {
@@ -249,6 +252,7 @@ mod tests {
             subtitle: None,
             members: Members::range(1, 5).unwrap(),
             clockwise: false,
+            purpose: Purpose::Elects,
             leader: None,
             leases: false,
             transmission: Span::ZERO,

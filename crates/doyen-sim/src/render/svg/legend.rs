@@ -6,7 +6,7 @@ use super::canvas::{self, Canvas, Point};
 use super::head::Head;
 use super::lease::draw_bar;
 use super::plot::{Fate, Sign, State};
-use super::{MARGIN, Picture, draw_link, draw_sign, middle, tokens};
+use super::{MARGIN, Picture, draw_link, draw_sign, draw_stretch_bar, middle, tokens};
 
 /// How wide the sample beside a word is.
 const SAMPLE: f64 = 30.0;
@@ -80,6 +80,8 @@ impl Picture<'_> {
         let mut entries = Vec::new();
         for (sign, text) in [
             (Sign::Campaign, "calls an election"),
+            (Sign::Request, "asks to enter"),
+            (Sign::EntersBeside, "enters beside another member"),
             (Sign::Timer(String::new()), "a timer fires"),
             (Sign::Crash, "crashes"),
             (Sign::Restart, "restarts"),
@@ -114,15 +116,22 @@ impl Picture<'_> {
 
     fn states(&self) -> Vec<Entry> {
         let mut entries = Vec::new();
-        for state in [State::Campaigns, State::Leads, State::Paused, State::Down] {
+        for state in [
+            State::Campaigns,
+            State::Leads,
+            State::Waits,
+            State::Inside,
+            State::Together,
+            State::Paused,
+            State::Down,
+        ] {
             let mut stretches = self.plot.lanes.iter().flat_map(|lane| &lane.stretches);
             if stretches.any(|stretch| stretch.state == state) {
                 entries.push(entry(state.words(), move |canvas, from, to| match state {
                     State::Down => canvas.line(state.class(), from, to),
                     _ => {
                         canvas.line("life", from, to);
-                        let (above, below) = ((from.0, from.1 - 5.0), (to.0, to.1 + 5.0));
-                        canvas.rect(state.class(), above, below, 5.0);
+                        draw_stretch_bar(canvas, state, from, to.0);
                     }
                 }));
             }

@@ -2,7 +2,8 @@
 
 use doyen_core::layers;
 use doyen_core::members::{Key, NodeId, Term};
-use doyen_core::protocol::{Family, Role};
+use doyen_core::protocol::{Family, Role, Section};
+use doyen_core::registry::Purpose;
 use doyen_core::time::Span;
 
 use super::super::describe::{bracketed, describe, sides, timer_name};
@@ -20,6 +21,8 @@ pub(super) struct Plot {
     pub(super) marks: Vec<Mark>,
     pub(super) splits: Vec<Split>,
     pub(super) cuts: Vec<Cut>,
+    /// When more than one member was inside the critical section, from and to.
+    pub(super) overlaps: Vec<(Time, Time)>,
     /// The kinds of messages, in the order in which they were first sent.
     pub(super) kinds: Vec<MessageKind>,
     /// When the last thing worth showing happened.
@@ -85,6 +88,10 @@ impl Lease {
 pub(super) enum State {
     Campaigns,
     Leads,
+    Waits,
+    Inside,
+    /// Inside beside another member.
+    Together,
     Paused,
     Down,
 }
@@ -131,6 +138,7 @@ pub(super) struct Mark {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Sign {
     Campaign,
+    Request,
     Timer(String),
     Crash,
     Restart,
@@ -138,6 +146,8 @@ pub(super) enum Sign {
     Suspects,
     Trusts,
     Leads,
+    /// Enters the critical section beside another member.
+    EntersBeside,
 }
 
 /// A partition of the network, from its beginning to its end.
@@ -186,9 +196,10 @@ struct Plotter {
     model: RunModel,
     unit: Unit,
     plot: Plot,
-    /// Since when each member is dead, and since when it has its role.
+    /// Since when each member is dead, since when it has its role, and since when it waits or is inside.
     dead: Vec<Option<Time>>,
     since: Vec<Time>,
+    section_since: Vec<Time>,
     /// The arrow of each message.
     sent: FastMap<u32, usize>,
 }
@@ -208,13 +219,15 @@ impl Plotter {
             marks: Vec::new(),
             splits: Vec::new(),
             cuts: Vec::new(),
+            overlaps: Vec::new(),
             kinds: Vec::new(),
             end: Time::ZERO,
             flight: 0,
         };
         let count = model.info.len();
         let (dead, since) = (vec![None; count], vec![Time::ZERO; count]);
-        Self { model, unit, plot, dead, since, sent: FastMap::default() }
+        let section_since = since.clone();
+        Self { model, unit, plot, dead, since, section_since, sent: FastMap::default() }
     }
 
     fn take(&mut self, index: usize, event: &TraceEvent) {
@@ -317,16 +330,24 @@ impl Plotter {
         let sign = match &event.kind {
             EventKind::Fired { timer, .. } => Some(Sign::Timer(timer_name(timer).to_owned())),
             EventKind::Campaign { .. } => Some(Sign::Campaign),
+            EventKind::Request { .. } => Some(Sign::Request),
             EventKind::Suspected { .. } => Some(Sign::Suspects),
             EventKind::Trusted { .. } => Some(Sign::Trusts),
             EventKind::Clock { .. } => Some(Sign::Clock),
-            EventKind::View { role, term, .. } => {
+            EventKind::View { role, term, section, .. } => {
                 self.close_role(lane, before.role, at);
+                if *section != before.section {
+                    self.close_section(lane, before.section, at);
+                }
                 // Where leaders have leases, a member that campaigns or leads in another term says in which.
                 if self.model.info.leases && *role != Role::Follower && *term != before.term {
                     self.plot.lanes[lane].terms.push((at, *term));
                 }
-                (transition == Transition::Leads).then_some(Sign::Leads)
+                match transition {
+                    Transition::Leads => Some(Sign::Leads),
+                    Transition::EntersBeside(_) => Some(Sign::EntersBeside),
+                    _ => None,
+                }
             }
             EventKind::Leased { until, old: false, .. } => {
                 self.take_lease(lane, before.term, at, *until);
@@ -340,6 +361,7 @@ impl Plotter {
             }
             EventKind::Crashed { forwards, .. } => {
                 self.close_role(lane, before.role, at);
+                self.close_section(lane, before.section, at);
                 self.cut_pauses_short(lane, at);
                 self.dead[lane].get_or_insert(at);
                 // Of one that is dead from the beginning the life line says enough.
@@ -402,6 +424,44 @@ impl Plotter {
         }
     }
 
+    /// Draws that a member has waited or been inside until now.
+    fn close_section(&mut self, lane: usize, section: Section, at: Time) {
+        let from = std::mem::replace(&mut self.section_since[lane], at);
+        let state = match section {
+            Section::Outside => return,
+            Section::Waiting => State::Waits,
+            Section::Inside(_) => State::Inside,
+        };
+        self.plot.lanes[lane].stretches.push(Stretch { state, from, to: at });
+    }
+
+    /// Where members are inside together, their bars show it, and so does the whole picture.
+    fn find_overlaps(&mut self) {
+        let is_inside = |stretch: &&Stretch| stretch.state == State::Inside;
+        let stays: Vec<(usize, Stretch)> = (self.plot.lanes.iter().enumerate())
+            .flat_map(|(lane, it)| it.stretches.iter().filter(is_inside).map(move |it| (lane, *it)))
+            .collect();
+        let mut overlaps: Vec<(Time, Time)> = Vec::new();
+        for (number, (lane, one)) in stays.iter().enumerate() {
+            for (other_lane, other) in &stays[number + 1..] {
+                let (from, to) = (one.from.max(other.from), one.to.min(other.to));
+                if from < to && lane != other_lane {
+                    let together = Stretch { state: State::Together, from, to };
+                    self.plot.lanes[*lane].stretches.push(together);
+                    self.plot.lanes[*other_lane].stretches.push(together);
+                    overlaps.push((from, to));
+                }
+            }
+        }
+        overlaps.sort_unstable();
+        for (from, to) in overlaps {
+            match self.plot.overlaps.last_mut().filter(|last| from <= last.1) {
+                Some(last) => last.1 = last.1.max(to),
+                None => self.plot.overlaps.push((from, to)),
+            }
+        }
+    }
+
     fn close_death(&mut self, lane: usize, at: Time) {
         if let Some(from) = self.dead[lane].take() {
             self.plot.lanes[lane].stretches.push(Stretch { state: State::Down, from, to: at });
@@ -425,9 +485,13 @@ impl Plotter {
         for lane in 0..self.plot.lanes.len() {
             let state = self.model.member(lane);
             self.close_role(lane, state.role, end);
+            self.close_section(lane, state.section, end);
             self.close_death(lane, end);
             let ending = match (state.life, state.role, state.leader) {
                 (Life::Down, ..) => "down".to_owned(),
+                _ if self.model.info.purpose == Purpose::Excludes => {
+                    section_at_the_end(state.section).to_owned()
+                }
                 (_, Role::Leader | Role::Retiring, _) => "leads".to_owned(),
                 (_, Role::Candidate, _) => "electing".to_owned(),
                 (_, Role::Follower, None) => "no leader".to_owned(),
@@ -435,6 +499,7 @@ impl Plotter {
             };
             self.plot.lanes[lane].ending = ending;
         }
+        self.find_overlaps();
         self.plot
     }
 
@@ -446,5 +511,14 @@ impl Plotter {
         flights.sort_unstable();
         let median = flights.get(flights.len() / 2).copied().filter(|&nanos| nanos > 0);
         median.unwrap_or(self.model.info.transmission.as_nanos()).max(1)
+    }
+}
+
+/// Where a member is with respect to the critical section when the run ends.
+fn section_at_the_end(section: Section) -> &'static str {
+    match section {
+        Section::Outside => "outside",
+        Section::Waiting => "waits",
+        Section::Inside(_) => "inside",
     }
 }

@@ -53,7 +53,7 @@ const SHAPES: &str = "\
 .doyen-run .grid, .doyen-run .axis { stroke-width: 1; }
 .doyen-run .life { stroke-width: 1.6; }
 .doyen-run .down-line { stroke-width: 1.4; stroke-dasharray: 1 5; }
-.doyen-run .campaigns, .doyen-run .leader-bar { stroke-width: 1; }
+.doyen-run .campaigns, .doyen-run .leader-bar, .doyen-run .waits, .doyen-run .inside, .doyen-run .violation { stroke-width: 1; }
 .doyen-run .pause { stroke-width: 1.2; stroke-dasharray: 3 2.5; }
 .doyen-run .lease-rest { stroke-width: 1.2; stroke-dasharray: 2 2; }
 .doyen-run .split-ground { opacity: 0.06; }
@@ -92,6 +92,9 @@ const COLOURS: &str = "\
 .doyen-run .axis, .doyen-run .life, .doyen-run .down-line { stroke: $line; }
 .doyen-run .campaigns { fill: $candidate; stroke: $candidate-edge; }
 .doyen-run .leader-bar { fill: $leader; stroke: $leader-edge; }
+.doyen-run .waits { fill: $candidate-edge; stroke: $candidate-edge; }
+.doyen-run .inside { fill: $leader; stroke: $leader-edge; }
+.doyen-run .violation { fill: $fault; stroke: $fault; }
 .doyen-run .lease { fill: $answer; }
 .doyen-run .lease-rest { fill: $paper; stroke: $answer; }
 .doyen-run .term { fill: $answer; }

@@ -316,3 +316,23 @@ fn no_text_lies_on_an_arrow() {
         }
     });
 }
+
+#[test]
+fn waits_are_thin_stays_are_thick_and_two_members_inside_are_red() {
+    let svg = drawn(
+        r#"
+        algorithm = "token-ring"
+        members = 4
+        requests = [2, 4]
+        hold = "10ms"
+        twice = ["1:2:TOKEN+1ms"]
+    "#,
+        &Options::default(),
+    );
+    assert!(svg.contains("<title>4 waits from 0 ms to 4 ms</title><rect class=\"waits\""), "{svg}");
+    assert!(svg.contains("<title>2 is inside from 1 ms to 11 ms</title><rect class=\"inside\""));
+    let red = "is inside beside another member from 4 ms to 11 ms</title><rect class=\"violation\"";
+    assert_eq!(count(&svg, red), 2);
+    assert!(svg.contains(">two members inside</text>") && svg.contains(">asks to enter</text>"));
+    assert_eq!(count(&svg, ">outside</text>"), 4);
+}

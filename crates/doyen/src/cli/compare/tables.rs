@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use doyen_report::claims::{Claim, Evidence, Row, Table, Verdict};
+use doyen_report::claims::{Claim, EntryRow, EntryTable, Evidence, Row, Table, Verdict};
 use doyen_report::row;
 use serde::Serialize;
 
@@ -60,6 +60,56 @@ fn number(value: f64) -> String {
     if value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.2}") }
 }
 
+/// Writes what an entry into the critical section costs with every algorithm, one line per case.
+pub(super) fn write_entries(out: &mut impl Write, tables: &[EntryTable]) -> io::Result<()> {
+    writeln!(
+        out,
+        "The cost of an entry into the critical section: the formula, and the messages counted for each entry at several N.\n\
+         K is the size of a voting set. At exit: the messages of an exit on average, and the most. Delay: from a request to \
+         the entry\nof a member that finds no other one. Handover: from an exit to the next entry, if that member waits. Both \
+         in units of D, at the\nsecond N, as the entries for each D. ≈ the formula is about the middle of the run; ✗ differs \
+         from the formula."
+    )?;
+    for table in tables {
+        writeln!(out, "\n{}", table.algorithm)?;
+        for rows in table.rows.chunk_by(EntryRow::is_same_case) {
+            write_entry_case(out, rows)?;
+        }
+        writeln!(out, "  one crash: {}", table.one_crash)?;
+    }
+    writeln!(out)
+}
+
+fn write_entry_case(out: &mut impl Write, rows: &[EntryRow]) -> io::Result<()> {
+    let row = rows.get(1).unwrap_or(&rows[0]);
+    let mode = if row.mode == "textbook" { String::new() } else { format!(" ({})", row.mode) };
+    writeln!(out, "  {}: {}{mode}", row.case, row.about)?;
+    let counts: Vec<String> = rows.iter().map(count_of_entry).collect();
+    let time = |name: &str, value: Option<f64>| {
+        value.map_or(String::new(), |value| format!("   {name} {}", number(value)))
+    };
+    writeln!(
+        out,
+        "    {:<10} {:<30} at exit {}, most {}{}{}{}",
+        row.formula,
+        counts.join("  "),
+        number(row.at_exit),
+        row.at_exit_most,
+        time("delay", row.client_delay_d),
+        time("handover", row.sync_delay_d),
+        time("entries/D", Some(row.entries_per_d).filter(|_| row.sync_delay_d.is_some())),
+    )
+}
+
+fn count_of_entry(row: &EntryRow) -> String {
+    let mark = match (row.matches, row.exact) {
+        (false, _) => "✗",
+        (true, true) => "",
+        (true, false) => "≈",
+    };
+    format!("{}:{mark}{}", row.n, number(row.per_entry))
+}
+
 /// Writes the verdict on each statement of the literature.
 pub(super) fn write_claims(
     out: &mut impl Write,
@@ -93,6 +143,20 @@ pub(super) fn write_claims(
     let wrong = count(|verdict| matches!(verdict, Verdict::Wrong(_)));
     let only_if = claims.len() - holds - wrong;
     writeln!(out, "\n{holds} hold, {only_if} hold only under a condition, {wrong} are wrong.")
+}
+
+/// What entries cost as CSV, one line per row.
+pub(super) fn entry_csv(tables: &[EntryTable]) -> String {
+    #[derive(Serialize)]
+    struct Line<'a> {
+        algorithm: &'a str,
+        #[serde(flatten)]
+        row: &'a EntryRow,
+    }
+    let lines = tables
+        .iter()
+        .flat_map(|table| table.rows.iter().map(|row| Line { algorithm: table.algorithm, row }));
+    row::to_csv(&lines.collect::<Vec<_>>())
 }
 
 /// The tables as CSV, one line per row.

@@ -87,6 +87,7 @@ pub(super) fn write(out: &mut impl Write, summary: &Summary, run: &Exclusion) ->
         let facts: Vec<String> = contradiction.facts.iter().map(ToString::to_string).collect();
         writeln!(out, "  violated    {}", facts.join("; "))?;
     }
+    write_stays(out, summary)?;
     write_messages(out, summary)?;
     if let Some(wait) = summary.wait {
         let idle = summary.client_delay.map_or(String::new(), |delay| {
@@ -102,7 +103,8 @@ pub(super) fn write(out: &mut impl Write, summary: &Summary, run: &Exclusion) ->
     }
     let most = summary.entries.iter().map(|entry| entry.bypassed).max().unwrap_or_default();
     if most > 0 {
-        writeln!(out, "  overtaking  one member entered {most} times while another one waited")?;
+        let times = if most == 1 { "once".to_owned() } else { format!("{most} times") };
+        writeln!(out, "  overtaking  one member entered {times} while another one waited")?;
     }
     if summary.ended != Ended::Quiet {
         writeln!(
@@ -127,6 +129,28 @@ fn verdict(summary: &Summary) -> String {
         2..=8 => format!("{together}; {} still wait", waiting.join(", ")),
         count => format!("{together}; {count} members still wait"),
     }
+}
+
+/// Of how many entries a summary says who was inside when.
+const MOST_STAYS: usize = 8;
+
+fn write_stays(out: &mut impl Write, summary: &Summary) -> io::Result<()> {
+    if summary.entries.len() > MOST_STAYS {
+        return Ok(());
+    }
+    for (place, entry) in summary.entries.iter().enumerate() {
+        let name = if place == 0 { "inside" } else { "" };
+        let until = match entry.exited {
+            Some(exit) => format!("to {exit}"),
+            None => "on, and does not leave".to_owned(),
+        };
+        writeln!(
+            out,
+            "  {name:<10}  {} from {} {until}; it had asked at {}",
+            entry.member, entry.entered, entry.asked
+        )?;
+    }
+    Ok(())
 }
 
 fn write_messages(out: &mut impl Write, summary: &Summary) -> io::Result<()> {

@@ -35,6 +35,7 @@
 
   if (together({ from: 2e6, to: 10e6 }) !== "two leaders from 2 ms to 10 ms") wrong.push(together({ from: 2e6, to: 10e6 }));
   if (together({ from: 2e6, to: null, members: [1, 2, 3] }) !== "3 leaders from 2 ms on") wrong.push("three leaders");
+  if (together({ from: 2e6, to: 10e6 }, true) !== "two members inside from 2 ms to 10 ms") wrong.push("two members inside");
 
   // What a view has asked for ends when it is left, and can be asked for again at once.
   const endless = { call: (_method, _request, _progress, signal) => new Promise((_, reject) => signal.addEventListener("abort", () => reject(new Error("left")))) };
@@ -101,6 +102,7 @@
   }
   for (const [name, questions] of [
     ["kordafshari/figure-1", "leader messages known"], ["flaws/f01-slow-leader", "leader two ends"], ["quorum/f01-slow-leader", "leader two"],
+    ["cs677/ricart-agrawala-costs-2-n-minus-1", "first messages"], ["cs677/two-tokens-let-two-in", "first together served"],
   ]) {
     if (asked[name] !== questions) wrong.push(`${name}: asks for ${asked[name]}`);
   }

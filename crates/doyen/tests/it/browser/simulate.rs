@@ -60,11 +60,19 @@ fn every_scenario_of_the_gallery_counts_what_the_simulator_counts() {
         page.press("End");
         page.wait(&name, "lab.shown.s === lab.shown.of");
         let (shown, told) = (shown(&page), simulated(&name, &[]));
-        assert_eq!(shown["total"], told["messages"], "{name}: {shown}");
+        // Of mutual exclusion, messages and formula are objects.
+        let (messages, formula) = match told["kind"] == "exclusion" {
+            true => (
+                &told["messages"]["total"],
+                [&told["formula"]["matches"], &told["formula"]["value"]],
+            ),
+            false => (&told["messages"], [&told["formula_matches"], &told["formula_value"]]),
+        };
+        assert_eq!(shown["total"], *messages, "{name}: {shown}");
         // Of a large run only the beginning is recorded, or nothing but its totals.
         let is_whole = shown["of"].as_u64().is_some_and(|steps| 0 < steps && steps < 5000);
-        if is_whole && told["formula_matches"] == json!(true) {
-            assert_eq!(shown["messages"], told["formula_value"], "{name}: {shown}");
+        if is_whole && *formula[0] == json!(true) {
+            assert_eq!(shown["messages"], *formula[1], "{name}: {shown}");
         }
     }
     page.assert_clean(&lab.origin);
@@ -86,6 +94,58 @@ fn the_gallery_finds_a_scenario_by_its_words_and_opens_it() {
     ));
     page.click("#wanted");
     page.wait("the run", "lab.query.view === 'sim' && lab.shown.of > 10");
+    page.assert_clean(&lab.origin);
+}
+
+/// What the page says in a place, in one line.
+fn text_of(page: &Page, place: &str) -> String {
+    let text = page.evaluate(&format!("document.querySelector({}).innerText", json!(place)));
+    text.as_str().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn mutual_exclusion_shows_who_is_inside_and_nothing_about_leaders() {
+    let Some(browser) = browser() else { return };
+    let lab = Lab::start(&["--members", "1"]);
+    let page = Page::open(&browser, &lab.view("#/sim/cs677/two-tokens-let-two-in"), DESK);
+    page.wait("the run", "lab.shown.of > 10");
+    page.prefer(&[("prefers-reduced-motion", "reduce")]);
+    page.press("End");
+    page.wait("its end", "lab.shown.s === lab.shown.of");
+    let bars = |kind: &str| {
+        let count =
+            page.evaluate(&format!("document.querySelectorAll('main .band.{kind}').length"));
+        count.as_u64().unwrap_or_default()
+    };
+    assert_eq!((bars("waits"), bars("inside"), bars("together")), (2, 2, 2));
+    let text = text_of(&page, "main");
+    assert!(text.contains("two members inside"), "{text}");
+    for word in ["leader", "leads", "campaign", "starts an election"] {
+        assert!(!text.contains(word), "`{word}` in: {text}");
+    }
+    go(&page, "#/sim/cs677/ricart-agrawala-costs-2-n-minus-1");
+    page.wait("another run", "lab.shown.scenario === 'cs677/ricart-agrawala-costs-2-n-minus-1'");
+    page.press("End");
+    page.wait("its end", "lab.shown.s === lab.shown.of");
+    let counter = text_of(&page, "main .counter");
+    assert!(counter.contains("equal to the formula"), "{counter}");
+    assert!(counter.contains("8 for each of 2 entries"), "{counter}");
+    page.assert_clean(&lab.origin);
+}
+
+#[test]
+fn algorithms_of_mutual_exclusion_race_among_themselves() {
+    let Some(browser) = browser() else { return };
+    let lab = Lab::start(&["--members", "1"]);
+    let address = "#/race?algorithms=ricart-agrawala,token-ring,bully";
+    let page = Page::open(&browser, &lab.view(address), DESK);
+    page.wait("two lanes, as bully elects", "lab.shown.lanes?.length === 2");
+    let lanes =
+        page.evaluate("lab.shown.lanes.map(({ metrics }) => metrics.exclusion.order.length)");
+    assert_eq!(lanes, json!([3, 3]), "1, 3 and 5 enter in both");
+    // Headings are in capitals on the page.
+    let text = text_of(&page, "main").to_lowercase();
+    assert!(text.contains("waiting") && !text.contains("downtime"), "{text}");
     page.assert_clean(&lab.origin);
 }
 
