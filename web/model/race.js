@@ -132,10 +132,10 @@ function faultWords(flags, members) {
 /** Who asks to enter the critical section, and for how long it stays inside. @param {Flags} flags @returns {import("../part/sentence.js").Word[]} */
 function requestWords(flags) {
   const [requests, hold] = [flag(flags, "requests") ?? "", flag(flags, "hold") ?? "1ms"];
-  const who = requests === "all" ? "all members" : list(requests.split(",").map((one) => spaced(one.replace("@", " at "))));
+  const who = requests === "all" ? "all members" : list(requests.split(",").map((one) => readable(one.replace("@", " at "))));
   return [
     { flag: "requests", value: requests, kind: "ids", text: who }, { text: requests.includes(",") || requests === "all" ? " ask to enter and stay for " : " asks to enter and stays for " },
-    { flag: "hold", value: hold, kind: "time", text: spaced(hold) },
+    { flag: "hold", value: hold, kind: "time", text: readable(hold) },
   ];
 }
 

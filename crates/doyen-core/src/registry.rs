@@ -416,6 +416,11 @@ impl Algorithm {
             Self::SuzukiKasami => {
                 "the holder of the token: all block; any other one: no harm until the token is sent there"
             }
+            Self::TokenRecovery => "no harm once it is reported: a lost token is replaced",
+            Self::Bank => "the snapshot is never complete",
+            Self::Sequencer => {
+                "the leader: another one is elected; an eager one may have delivered what the others never do"
+            }
         }
     }
 

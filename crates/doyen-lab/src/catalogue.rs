@@ -16,12 +16,17 @@ fn groups() -> impl Iterator<Item = &'static gallery::Group> {
     gallery::GROUPS.iter().filter(|group| group.in_lab)
 }
 
+/// Those that the lab shows: they elect or exclude.
+fn algorithms() -> impl Iterator<Item = Algorithm> {
+    Algorithm::ELECTIONS.into_iter().chain(Algorithm::EXCLUSIONS)
+}
+
 /// Everything that there is to choose from.
 pub(crate) fn catalogue() -> Value {
     let property = |property: Property| json!({ "id": property.name(), "text": property.words() });
     json!({
         "doyen": env!("CARGO_PKG_VERSION"),
-        "algorithms": Algorithm::ALL.into_iter().filter(|it| it.elects() || it.excludes()).map(algorithm).collect::<Vec<_>>(),
+        "algorithms": algorithms().map(algorithm).collect::<Vec<_>>(),
         "gallery": std::iter::once(tour()).chain(groups().map(group)).collect::<Vec<_>>(),
         "properties": Property::ALL.map(property),
         "glossary": glossary(),

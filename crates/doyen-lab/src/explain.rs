@@ -219,7 +219,7 @@ impl Sentence {
             1 => ", and stays inside for ",
             _ => ", and each stays inside for ",
         });
-        self.value("delay", "hold", &requests.hold, faults::delay(requests.hold));
+        self.value("delay", "hold", &requests.hold, requests.hold.in_words());
         self.say(". ");
         let settings = &case.config.exclusion;
         match case.algorithm {

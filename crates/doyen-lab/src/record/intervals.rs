@@ -291,6 +291,7 @@ impl Tracker {
         match self.purpose {
             Purpose::Elects => (done.downtime, done.overlap) = sweep(&done.leader, end.0),
             Purpose::Excludes => (_, done.overlap) = sweep(&done.inside, end.0),
+            Purpose::Records | Purpose::Serves => {}
         }
         done
     }

@@ -190,7 +190,7 @@ impl<W: Write> Columns<W> {
         }
         let state = self.shown[place];
         match self.model.info.purpose {
-            Purpose::Elects => at_rest(state, self.now),
+            Purpose::Elects | Purpose::Records | Purpose::Serves => at_rest(state, self.now),
             Purpose::Excludes => self.at_rest_in_section(state),
         }
     }
