@@ -311,11 +311,11 @@ mod tests {
                     assert!(all.iter().all(|other| common(one, other) > 0), "{kind} {count}");
                 }
                 let load = |id| all.iter().filter(|set| set.contains(NodeId(id))).count();
-                if kind != Sets::Grid {
-                    assert!((1..=count).all(|id| load(id) == all[0].len()), "{kind} {count}");
-                } else {
+                if kind == Sets::Grid {
                     let width = f64::from(count).sqrt().ceil() as usize;
                     assert!(all.iter().all(|set| set.len() < 2 * width), "{kind} {count}");
+                } else {
+                    assert!((1..=count).all(|id| load(id) == all[0].len()), "{kind} {count}");
                 }
             }
         }

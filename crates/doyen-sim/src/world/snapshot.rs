@@ -96,7 +96,7 @@ impl<P: Protocol> World<'_, '_, P> {
             let member = &self.members[position];
             Some((self.id(position), member.is_alive(), member.protocol.deliveries()?.clone()))
         };
-        Delivered::new((0..self.members.len()).filter_map(member).collect())
+        Delivered::new(&(0..self.members.len()).filter_map(member).collect::<Vec<_>>())
     }
 
     fn frozen(&self, position: u32, at: Time) -> Frozen<P> {

@@ -183,7 +183,7 @@ fn the_history_survives_a_restart() {
     assert!(last.text.contains("transferred leadership to n2 (shutting down)"), "{last:?}");
     assert!(history.iter().any(|entry| entry.incarnation.0 == 2), "{history:?}");
     let told = printed(&trial.command(3, &["history"]));
-    assert!(told.contains("this node is shutting down"), "{told}");
+    assert!(told.contains("transferred leadership to n2 (shutting down)"), "{told}");
 }
 
 #[test]

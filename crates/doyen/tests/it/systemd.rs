@@ -335,7 +335,7 @@ fn a_stop_of_the_service_ends_the_job_and_transfers_leadership() {
     let accepted = unit(RUN);
     let accepted = setting(&accepted, "SuccessExitStatus");
     assert!(code == 0 || accepted == code.to_string(), "{code}: {}", service.trial.log(3));
-    assert_eq!(service.reason(), TransferReason::Resigned);
+    assert_eq!(service.reason(), TransferReason::ShuttingDown);
 }
 
 #[test]

@@ -180,7 +180,7 @@ impl State {
 /// The states that can be reached, and the shortest way to a flaw.
 fn explore(
     without: Option<Reliance>,
-    left: Budget,
+    left: &Budget,
 ) -> (usize, Option<(&'static str, Vec<String>)>) {
     let mut config = testing::config(3, Mode::Textbook);
     config.exclusion.without = without;
@@ -221,7 +221,7 @@ fn never_two_inside_and_one_token_a_generation_whatever_is_lost_and_whoever_look
         Budget::new(&[2, 3], 0, 0),
     ];
     for budget in explored {
-        let (states, flaw) = explore(None, budget.clone());
+        let (states, flaw) = explore(None, &budget);
         assert_eq!(flaw, None, "{budget:?}");
         assert!(states > 500, "{budget:?} leads to {states} states only");
     }
@@ -235,7 +235,7 @@ fn nothing_that_the_recovery_relies_on_can_be_left_out() {
             Reliance::PinnedStays => Budget::new(&[2], 0, 0),
             _ => Budget::new(&[2, 3], 0, 0),
         };
-        let (_, flaw) = explore(Some(reliance), budget);
+        let (_, flaw) = explore(Some(reliance), &budget);
         assert!(flaw.is_some(), "nothing notices that {reliance:?} is missing");
     }
 }

@@ -153,7 +153,7 @@ fn a_state_of_version_1_is_continued() {
     save_once(&folder, &[7; LONGEST_DURABLE]);
     assert_eq!(open(&folder).durable, kept(&[7; LONGEST_DURABLE]));
     let after = fs::read(&path).unwrap();
-    assert_eq!((after[8], after[4096 + 8]), (2, 2), "both have been written");
+    assert_eq!((after[8], after[4096 + 8]), (3, 3), "both have been written");
 }
 
 #[test]
