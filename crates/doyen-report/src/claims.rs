@@ -291,7 +291,9 @@ mod tests {
         let names: Vec<&str> = tables.iter().map(|table| table.algorithm).collect();
         assert_eq!(names, Algorithm::EXCLUSIONS.map(Algorithm::name));
         for table in &tables {
-            assert!(!table.rows.is_empty(), "{}", table.algorithm);
+            // What the recovery of a token costs beside the ring is no cost of an entry.
+            let is_recovery = table.algorithm == Algorithm::TokenRecovery.name();
+            assert_eq!(table.rows.is_empty(), is_recovery, "{}", table.algorithm);
             for row in &table.rows {
                 assert!(row.matches, "{}: {row:#?}", table.algorithm);
             }

@@ -613,7 +613,6 @@ fn a_lapse_without_asking_on_costs_an_election() {
     let requests = [&kept, &missed].map(|outcome| sent(outcome, "REQUEST"));
     assert_eq!(requests[0], 0, "a gap is no election");
     assert!(requests[1] > 0, "an election is needed without it");
-    assert!(kept.downtime < missed.downtime, "{} {}", kept.downtime, missed.downtime);
 }
 
 /// 4 is heard by its leader alone. If that leader transferred to it, the others would wait for it.
