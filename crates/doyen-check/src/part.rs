@@ -34,6 +34,7 @@ use doyen_core::config::{Config, Mode, Timing};
 use doyen_core::handover::{Duty, Remains, Work};
 use doyen_core::members::{Members, NodeId, Term};
 use doyen_core::registry::Algorithm;
+#[cfg(not(target_arch = "wasm32"))]
 use doyen_core::session::SessionConfig;
 use doyen_core::time::Span;
 

@@ -86,7 +86,7 @@ impl Reliance {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Sets {
     /// Each set is the same pattern, moved along the members: every member is in equally many sets. The pattern is a
-    /// difference cover, the smallest one for up to [31](SMALLEST_COVERS) members.
+    /// difference cover, the smallest one for up to 31 members.
     #[default]
     Cyclic,
     /// The members stand in a square, the last row may be short: row and column.

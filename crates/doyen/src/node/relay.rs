@@ -1,7 +1,7 @@
 //! Packets that the loop carries between members for other parts of the program, in sealed datagrams.
 //!
 //! The loop neither reads nor repeats them: it seals, opens, and drops what is not between the present processes of two
-//! members. They wait in a queue of [`WAITING`] packets for the part of the program that reads them, and what finds no
+//! members. They wait in a bounded queue for the part of the program that reads them, and what finds no
 //! place there is lost. So nothing that arrives grows memory or delays an election. What must arrive, must be executed
 //! once, or is too long for a datagram, is a concern of the layer above.
 
