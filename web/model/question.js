@@ -48,12 +48,15 @@ export function normalized(query) {
   return { ...query, flags: query.flags.filter(([flag]) => !(flag in BUDGETS)), own: { ...query.own, budget: printBudget(budget) } };
 }
 
+/** The faults that mean something to the algorithm. @param {{ faults?: string[] } | undefined} suggested */
+export const faultsOf = (suggested) => Object.entries(BUDGETS).filter(([name]) => suggested?.faults?.includes(name) ?? true);
+
 /**
  * The question as a sentence with words that can be changed.
  * @param {any[]} scenario the scenario's own sentence @param {Record<string, number>} budget @param {string} property @param {{ id: string, text: string }[]} properties
+ * @param {[string, [string, string]][]} names the faults to choose from
  */
-export function questionWords(scenario, budget, property, properties) {
-  const names = Object.entries(BUDGETS);
+export function questionWords(scenario, budget, property, properties, names) {
   const faults = names.flatMap(([name, [one, several]], place) => {
     const value = budget[name];
     const choices = Array.from({ length: MOST }, (_, n) => ({ value: String(n), text: `${n} ${n === 1 ? one : several}` }));

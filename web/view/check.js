@@ -5,7 +5,7 @@
 
 import { button, h, set } from "../dom.js";
 import { edited, notesOf, positionIn, selectionIn } from "../model/address.js";
-import { FIRST_QUESTION, BUDGETS, asked, effort, headOf, normalized, printBudget, questionWords } from "../model/question.js";
+import { FIRST_QUESTION, BUDGETS, asked, effort, faultsOf, headOf, normalized, printBudget, questionWords } from "../model/question.js";
 import { many, readable } from "../model/words.js";
 import { showExport } from "../part/export.js";
 import { Heading } from "../part/heading.js";
@@ -96,8 +96,9 @@ class Check {
       this.source = source(query, toml);
       const [explained, catalogue] = await Promise.all([app.simulation.explain(this.source), app.simulation.catalogue()]);
       if (this.key !== key) return;
-      Object.assign(this, { explained, properties: catalogue.properties ?? [] });
-      const words = questionWords(explained.sentence, this.asked.budget, this.asked.property, this.properties);
+      const properties = (catalogue.properties ?? []).filter((/** @type {{ id: string }} */ { id }) => explained.check?.properties?.includes(id) ?? true);
+      Object.assign(this, { explained, properties });
+      const words = questionWords(explained.sentence, this.asked.budget, this.asked.property, this.properties, faultsOf(explained.check));
       this.heading.load({ explained: { ...explained, title: `Check: ${explained.title}`, sentence: words }, changes: [], notices: [], about: notesOf(catalogue, explained.sentence) });
       this.ready = true;
       this.explain();
@@ -163,7 +164,7 @@ class Check {
   /** @param {{ states: number, depth?: number, minimizing?: boolean }} news @param {number} began */
   running({ states, depth = 0, minimizing = false }, began) {
     const seconds = Math.max(0.001, (performance.now() - began) / 1000);
-    const rate = minimizing ? "with fewer members, faults and initiators" : `depth ${depth}, ${many(Math.round(states / seconds), "state")} a second`;
+    const rate = minimizing ? "with fewer members, faults, initiators and requests" : `depth ${depth}, ${many(Math.round(states / seconds), "state")} a second`;
     this.verdict.replaceChildren(h("div", { class: "check-line" },
       h("p", { class: "big" }, minimizing ? "Violated; looking for a smaller run" : states ? `${many(states, "state")} so far` : "Exploring…"),
       h("p", { class: "soft" }, states ? rate : ""),
@@ -191,7 +192,7 @@ class Check {
   harder() {
     const { budget } = this.asked;
     return h("div", { class: "check-empty" }, h("h2", {}, "And if one more thing goes wrong?"),
-      h("div", { class: "buttons" }, Object.entries(BUDGETS).map(([name, [one]]) =>
+      h("div", { class: "buttons" }, faultsOf(this.explained?.check).map(([name, [one]]) =>
         button(`${budget[name] ? "One more" : "One"} ${one}`, () => this.edit({ flag: name, value: String(budget[name] + 1), before: String(budget[name]) })))));
   }
 

@@ -34,6 +34,8 @@ pub struct Budget {
     pub releases: u8,
     /// Members that start a snapshot of the group.
     pub snapshots: u8,
+    /// Application messages: a member tells another one something outside its algorithm of mutual exclusion.
+    pub tells: u8,
 }
 
 /// The highest count.
@@ -58,6 +60,7 @@ pub(crate) enum Item {
     Clone,
     Release,
     Snapshot,
+    Tell,
 }
 
 impl Budget {
@@ -76,10 +79,11 @@ impl Budget {
         clones: 0,
         releases: 0,
         snapshots: 0,
+        tells: 0,
     };
 
     /// Every kind of fault, by name, and how often it may happen.
-    pub fn items(&self) -> [(&'static str, u8); 13] {
+    pub fn items(&self) -> [(&'static str, u8); 14] {
         [
             ("crashes", self.crashes),
             ("restarts", self.restarts),
@@ -94,6 +98,7 @@ impl Budget {
             ("clones", self.clones),
             ("releases", self.releases),
             ("snapshots", self.snapshots),
+            ("tells", self.tells),
         ]
     }
 
@@ -109,7 +114,7 @@ impl Budget {
 
     /// The budgets with one fault less of some kind. Any number of times is followed by every count, zero first.
     pub(crate) fn each_less(self) -> impl Iterator<Item = Self> {
-        let items: [fn(&mut Self) -> &mut u8; 13] = [
+        let items: [fn(&mut Self) -> &mut u8; 14] = [
             |budget| &mut budget.crashes,
             |budget| &mut budget.restarts,
             |budget| &mut budget.losses,
@@ -123,6 +128,7 @@ impl Budget {
             |budget| &mut budget.clones,
             |budget| &mut budget.releases,
             |budget| &mut budget.snapshots,
+            |budget| &mut budget.tells,
         ];
         items.into_iter().flat_map(move |item| {
             let mut less = self;
@@ -208,8 +214,12 @@ impl BudgetLeft {
     /// Whether a process may still start.
     #[inline]
     pub(crate) fn allows_starts(self) -> bool {
-        let starts = [Item::Restart, Item::Rejoin, Item::Replacement, Item::Clone];
-        starts.into_iter().any(|item| self.left(item) > 0)
+        const fn bits(item: Item) -> u64 {
+            15 << (4 * item as u32)
+        }
+        const STARTS: u64 =
+            bits(Item::Restart) | bits(Item::Rejoin) | bits(Item::Replacement) | bits(Item::Clone);
+        self.0 & STARTS != 0
     }
 
     #[inline]
@@ -250,10 +260,11 @@ mod tests {
             clones: 1,
             releases: 1,
             snapshots: 1,
+            tells: 1,
         };
         assert_eq!(BudgetLeft::read(&one_each.pack().words()), one_each.pack());
         let words = "1 crash, 1 restart, 1 loss, 1 duplication, 1 suspicion, 1 campaign, 1 transfer, 1 command, \
-                     1 rejoin, 1 replacement, 1 clone, 1 release, 1 snapshot";
+                     1 rejoin, 1 replacement, 1 clone, 1 release, 1 snapshot, 1 tell";
         assert_eq!(one_each.to_string(), words);
         assert_eq!(budget.to_string(), "2 crashes, any number of losses, 1 campaign");
     }

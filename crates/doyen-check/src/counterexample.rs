@@ -34,12 +34,13 @@
 //! A file is read as strictly as a scenario: an unknown or missing key is rejected, with the line. The last line marks the
 //! end: a file without it is incomplete.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use doyen_core::time::Span;
+use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
+use toml::de::{DeTable, Deserializer};
 
 use super::budget::{ANY, Budget, MAX};
 use super::part::Scope;
@@ -156,7 +157,7 @@ impl Counterexample {
             false => lost_end(name),
         };
         check_stamp(name, text, &toml::from_str(text).map_err(damaged)?)?;
-        let document: Document = toml::from_str(text).map_err(damaged)?;
+        let (document, scenario) = Document::read(text).map_err(damaged)?;
         if !is_whole {
             return Err(lost_end(name));
         }
@@ -185,7 +186,7 @@ impl Counterexample {
             }
         };
         let source = Some(Source { name: name.to_owned(), text: text.to_owned(), lines });
-        let read = Self { property, scenario: document.scenario, course, source };
+        let read = Self { property, scenario, course, source };
         read.case().map(|_| read)
     }
 
@@ -204,8 +205,9 @@ impl Counterexample {
                 let _ = writeln!(text, "{key} = {}", list(steps));
             }
         }
-        let scenario = toml::to_string(&BTreeMap::from([("scenario", &self.scenario)]));
-        let _ = write!(text, "\n{}", scenario.expect("a scenario can always be written"));
+        let scenario = toml::Value::Table(self.scenario.to_table());
+        let scenario = toml::Table::from_iter([("scenario".to_owned(), scenario)]);
+        let _ = write!(text, "\n{scenario}");
         if let Course::Schedule { rules, .. } = &self.course {
             let _ = write!(text, "\n{}", RulesEntry::new(rules).to_toml());
         }
@@ -213,7 +215,7 @@ impl Counterexample {
     }
 }
 
-/// The file as it stands.
+/// The file as it stands, without the scenario.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Document {
@@ -224,8 +226,18 @@ struct Document {
     property: Spanned<String>,
     path: Option<Vec<Spanned<String>>>,
     cycle: Option<Vec<Spanned<String>>>,
-    scenario: Scenario,
     rules: Option<RulesEntry>,
+}
+
+impl Document {
+    fn read(text: &str) -> Result<(Self, Scenario), toml::de::Error> {
+        let mut table = DeTable::parse(text)?;
+        let scenario = match table.get_mut().remove("scenario") {
+            Some(scenario) => Scenario::from_value(scenario)?,
+            None => return Err(toml::de::Error::custom("missing field `scenario`")),
+        };
+        Ok((Self::deserialize(Deserializer::from(table))?, scenario))
+    }
 }
 
 /// The rules as they stand.

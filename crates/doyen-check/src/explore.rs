@@ -1,21 +1,14 @@
 //! Checks a case: builds its model, searches it, and describes a violation step by step.
 
-#[cfg(not(target_arch = "wasm32"))]
-use doyen_core::algorithm::quorum::voter::Voter;
-use doyen_core::node::Node;
-use doyen_core::registry::AnyProtocol;
-#[cfg(not(target_arch = "wasm32"))]
-use doyen_core::session::Session;
-#[cfg(not(target_arch = "wasm32"))]
-use doyen_core::snapshot::Snapshot;
+use doyen_core::config::exclusion::Reliance;
+use doyen_core::hearsay::HearsayConfig;
+use doyen_core::layers::{Stack, StackConfig};
 use doyen_sim::run;
 use doyen_sim::scenario::Case;
 
 use crate::model::step::{Step, StepText};
 use crate::model::{Explorable, Model};
-use crate::part::Scope;
-#[cfg(not(target_arch = "wasm32"))]
-use crate::part::{self, Part};
+use crate::part::{self, Part, Scope};
 use crate::property::Property;
 use crate::rules::Rules;
 use crate::scene::Scene;
@@ -49,14 +42,7 @@ pub struct Violation {
 
 /// Checks `case` under `rules`.
 pub fn check(case: &Case, rules: &Rules, plan: &Plan, watch: Watch<'_>) -> Report {
-    struct Check<'a>(&'a Plan, Watch<'a>);
-    impl ModelUser for Check<'_> {
-        type Output = Report;
-        fn use_model<P: Explorable>(self, _: &Case, model: Model<'_, P>) -> Report {
-            report_on(model, self.0, self.1)
-        }
-    }
-    with_model(case, rules, Check(plan, watch))
+    with_model(case, rules, |_, model| report_on(model, plan, watch))
 }
 
 /// Checks any protocol: members with `config`, starting from `scene`, under `rules`.
@@ -70,61 +56,44 @@ pub fn explore<P: Explorable>(
     report_on(Model::<P>::new(config, scene, rules.clone()), plan, watch)
 }
 
-/// Does something with the model of a case, whatever its protocol.
-pub(crate) trait ModelUser {
-    type Output;
-
-    /// `case` is the case as the scope of the rules has it.
-    fn use_model<P: Explorable>(self, case: &Case, model: Model<'_, P>) -> Self::Output;
+/// Which layers the members of `case` have in a model under `rules`, and how they are configured.
+fn stack_config(case: &Case, rules: &Rules) -> StackConfig {
+    let takes_snapshots = rules.budget.snapshots > 0;
+    let tells = rules.budget.tells > 0 || rules.properties.contains(&Property::CausalOrder);
+    match rules.scope.map(|scope| scope.part) {
+        Some(Part::Votes) => StackConfig::Voter(case.config.clone()),
+        Some(Part::Sessions) => StackConfig::VoterProcess(part::session_config(case)),
+        None if takes_snapshots && case.is_layered() => {
+            StackConfig::RecordableNode(run::recordable_node_config(case))
+        }
+        None if takes_snapshots => StackConfig::Recordable(run::recordable_config(case)),
+        None if tells => {
+            let carries_clock = case.config.exclusion.keeps(Reliance::TellingCarriesTheClock);
+            let (inner, members) = (run::any_config(case), case.members().clone());
+            StackConfig::Telling(HearsayConfig { inner, members, carries_clock })
+        }
+        None if case.is_layered() => StackConfig::Node(run::node_config(case)),
+        _ => StackConfig::Bare(run::any_config(case)),
+    }
 }
 
-/// Hands the model of `case` under `rules` to `user`. In a browser, where size counts, there are no models of parts of the
-/// quorum and none with snapshots: whoever calls from there refuses them.
-pub(crate) fn with_model<U: ModelUser>(case: &Case, rules: &Rules, user: U) -> U::Output {
+/// Does something with the model of `case` under `rules`, and with the case as the scope of the rules has it.
+pub(crate) fn with_model<T>(
+    case: &Case,
+    rules: &Rules,
+    act: impl FnOnce(&Case, Model<'_, Stack>) -> T,
+) -> T {
     let scoped = rules.scope.map(|scope| scope.apply(case, rules.timers));
     let case = scoped.as_ref().unwrap_or(case);
-    match rules.scope.map(|scope| scope.part) {
-        #[cfg(not(target_arch = "wasm32"))]
-        Some(Part::Votes) => {
-            let model = Model::<Voter>::new(&case.config, &Scene::of(case), rules.clone());
-            user.use_model(case, model)
-        }
-        #[cfg(not(target_arch = "wasm32"))]
-        Some(Part::Sessions) => {
-            let config = part::session_config(case);
-            let model = Model::<Session<Voter>>::new(&config, &Scene::of(case), rules.clone());
-            user.use_model(case, model)
-        }
-        #[cfg(not(target_arch = "wasm32"))]
-        None if rules.budget.snapshots > 0 && case.is_layered() => {
-            let config = run::recordable_node_config(case);
-            user.use_model(case, model::<Node<Snapshot<AnyProtocol>>>(case, &config, rules))
-        }
-        #[cfg(not(target_arch = "wasm32"))]
-        None if rules.budget.snapshots > 0 => {
-            let config = run::recordable_config(case);
-            user.use_model(case, model::<Snapshot<AnyProtocol>>(case, &config, rules))
-        }
-        None if case.is_layered() => {
-            let config = run::node_config(case);
-            user.use_model(case, model::<Node<AnyProtocol>>(case, &config, rules))
-        }
-        _ => {
-            let config = run::any_config(case);
-            user.use_model(case, model::<AnyProtocol>(case, &config, rules))
-        }
-    }
-}
-
-/// The model of `case`, from the moment that `rules` name.
-fn model<'c, P: Explorable>(case: &'c Case, config: &'c P::Config, rules: &Rules) -> Model<'c, P> {
-    match rules.from {
-        None => Model::new(config, &Scene::of(case), rules.clone()),
+    let config = stack_config(case, rules);
+    let model = match rules.from {
+        None => Model::new(&config, &Scene::of(case), rules.clone()),
         Some(at) => {
-            let snapshot = run::freeze(case, config, at);
-            Model::resume(config, case.members(), snapshot, rules.clone())
+            let snapshot = run::freeze(case, &config, at);
+            Model::resume(&config, &Scene::at(case, at), snapshot, rules.clone())
         }
-    }
+    };
+    act(case, model)
 }
 
 fn report_on<P: Explorable>(mut model: Model<'_, P>, plan: &Plan, watch: Watch<'_>) -> Report {
@@ -221,24 +190,16 @@ mod tests {
     use crate::timers::Timers;
 
     /// Searches breadth first without reduction, then depth first.
-    struct Both<'p>(&'p Plan);
-
-    impl ModelUser for Both<'_> {
-        type Output = [Found<Step>; 2];
-
-        fn use_model<P: Explorable>(self, _: &Case, model: Model<'_, P>) -> Self::Output {
-            let unreduced = Plan { reduce: false, ..self.0.clone() };
-            let broad = search::search(&model, &unreduced, &|_| true);
-            [broad, search::search_deep(&model, self.0, &|_| true)]
-        }
-    }
-
     fn both(text: &str, expiries: u8, property: Property, plan: &Plan) -> [Found<Step>; 2] {
         let case = Scenario::from_toml("test", text).expect("the scenario makes sense");
         let (budget, timers) = (Budget::default(), Timers::Free { expiries });
         let properties = vec![property];
         let rules = Rules { budget, timers, fifo: true, properties, from: None, scope: None };
-        with_model(&case, &rules, Both(plan))
+        with_model(&case, &rules, |_, model| {
+            let unreduced = Plan { reduce: false, ..plan.clone() };
+            let broad = search::search(&model, &unreduced, &|_| true);
+            [broad, search::search_deep(&model, plan, &|_| true)]
+        })
     }
 
     fn plan(reduce: bool, limits: Limits) -> Plan {

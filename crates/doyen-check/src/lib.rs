@@ -49,4 +49,4 @@ pub use model::Explorable;
 pub use model::step::StepText;
 pub use rules::{MAX_MEMBERS, Rules};
 pub use scene::Scene;
-pub use timers::{DETECTION, Timers};
+pub use timers::{DETECTION, EXPIRIES, Timers};

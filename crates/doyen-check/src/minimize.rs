@@ -106,6 +106,7 @@ fn smaller(scenario: &Scenario, rules: &Rules) -> Vec<(Scenario, Rules)> {
     }
     let fewer_members = without_members(scenario, &case).into_iter();
     let fewer_starters = without_initiators(scenario, &case).into_iter();
+    let fewer_starters = fewer_starters.chain(without_requests(scenario, &case));
     let with_rules = |scenario: Scenario| (scenario, rules.clone());
     let fewer = fewer_members.map(with_rules).chain(fewer_faults);
     fewer.chain(fewer_starters.map(with_rules)).collect()
@@ -135,6 +136,32 @@ fn without_initiators(scenario: &Scenario, case: &Case) -> Vec<Scenario> {
         Scenario { initiators, ..scenario.clone() }
     };
     ids.iter().map(without).collect()
+}
+
+/// Fewer requests to enter the critical section: of one member less, or one less of each.
+fn without_requests(scenario: &Scenario, case: &Case) -> Vec<Scenario> {
+    let Some(requests) = &case.requests else { return Vec::new() };
+    let ids: Vec<u32> = requests.who.iter().map(|(id, _)| id.0).collect();
+    let of = |listed: &mut dyn Iterator<Item = u32>, repeat: u32| Scenario {
+        requests: Some(Initiators::Listed(listed.map(Initiator::AtOnce).collect())),
+        repeat: (repeat > 1).then_some(repeat),
+        ..scenario.clone()
+    };
+    let without = |gone: usize| {
+        let others = ids.iter().enumerate().filter(move |&(place, _)| place != gone);
+        of(&mut others.map(|(_, &id)| id), requests.repeat)
+    };
+    let mut fewer: Vec<Scenario> = match ids.len() {
+        0 | 1 => Vec::new(),
+        count => (0..count).map(without).collect(),
+    };
+    if requests.repeat > 1 {
+        fewer.push(of(&mut ids.iter().copied(), requests.repeat - 1));
+        // All ask less often, or some of them: each request is one of its own then.
+        let each = ids.iter().flat_map(|&id| (0..requests.repeat).map(move |_| id));
+        fewer.push(of(&mut each.skip(1), 1));
+    }
+    fewer
 }
 
 /// The rules with one fault or one expiry less.

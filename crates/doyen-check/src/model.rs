@@ -7,10 +7,11 @@
 //! once: the result is memoised. A global state is a short list of numbers, and a step replaces a few of them:
 //!
 //! ```text
-//!     local states, one a slot │ what is left of the budget │ leaderships so far │ messages in flight
+//!     local states, one a slot │ what is left of the budget │ the past │ messages in flight
 //! ```
 //!
-//! Every member has a slot. Protocols that distinguish processes of a member ([`Protocol::has_sessions`]) have further
+//! The past is what properties need to know of earlier steps: who led, and the ledger of the critical section. Every member has
+//! a slot. Protocols that distinguish processes of a member ([`Protocol::has_sessions`]) have further
 //! slots, which are vacant at first: for processes that were replaced and run on, and for clones. A message to a member
 //! may arrive at any of its processes. See `model/processes.rs`.
 //!
@@ -25,6 +26,8 @@
 //!   one tick, which is `D`, and a message that has taken a tick is handled before a timer.
 //! - A failure detector reports a crash or a recovery, at any moment after it. If the budget allows it reports a crash that
 //!   did not happen, and corrects itself at any later moment.
+//! - The client of a process asks to enter the critical section, as often as the scene says, and leaves it. It need not ask,
+//!   but it must leave.
 //! - A process crashes, possibly between two messages or writes of one event; restarts; starts an election; receives a
 //!   command. All of these take from the budget.
 //!
@@ -60,8 +63,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use doyen_core::explore::Explore;
-use doyen_core::members::{Members, NodeId, Term};
-use doyen_core::protocol::{Durable, Effect, Origin, Protocol, Role, View};
+use doyen_core::ledger::sections::Sections;
+use doyen_core::members::{NodeId, Term};
+use doyen_core::protocol::{Durable, Effect, Origin, Protocol, Role, Section, View};
 use doyen_sim::hash::FastSet;
 use doyen_sim::world::{self, Frozen, Snapshot};
 
@@ -83,7 +87,7 @@ pub(crate) use worker::{Consequence, Worker};
 /// With bounded timers a message takes at most so many ticks.
 const MAX_TICKS: u8 = 1;
 
-/// The words of a state between its local states and its messages: two of the budget, and the leaderships.
+/// The words of a state between its local states and its messages: two of the budget, and the past.
 const HEAD: usize = 3;
 
 /// A message in flight.
@@ -108,6 +112,16 @@ impl<M> Flight<M> {
 /// A process that led: its term, its member, and which of the member's processes it is.
 type Leadership = (Term, NodeId, u8);
 
+/// What has happened on the way to a state, as far as a property is about it.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(crate) struct Past {
+    /// The processes that led, in order.
+    led: Vec<Leadership>,
+    /// The ledger of the critical section. What it knows of where members are follows from their views; what it counts
+    /// beyond that, only where a property is about it.
+    sections: Sections,
+}
+
 /// Which states count as one, and which steps are left out.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Reductions {
@@ -121,10 +135,23 @@ pub(crate) struct Reductions {
     saturate: bool,
 }
 
+/// What there is to do for every step, decided once.
+#[derive(Clone, Copy, Debug)]
+struct Uses {
+    /// There are leases, of which a step may break a rule.
+    leases: bool,
+    /// Failure detectors report to members.
+    detector: bool,
+    /// The order of entries and the number of tokens are checked.
+    order: bool,
+    tokens: bool,
+}
+
 /// The state space of a check.
 pub(crate) struct Model<'c, P: Explore> {
     pub(crate) context: Context<'c, P>,
     pub(crate) rules: Rules,
+    uses: Uses,
     /// The number of local states in a state: one for each member, and those of further processes.
     slots: usize,
     claims: Vec<Claim>,
@@ -136,6 +163,8 @@ pub(crate) struct Model<'c, P: Explore> {
     observations: Mutex<Interner<Vec<Option<View>>>>,
     /// Whether a property is about who led before.
     tracks_leaderships: bool,
+    /// How often one member may enter while another one waits, if a property is about that.
+    most_overtaking: Option<u32>,
     /// Whether messages last: see above.
     lasting: bool,
     pub(crate) reductions: Reductions,
@@ -154,7 +183,7 @@ struct Store<P: Explore> {
     locals: Interner<Local<P>>,
     flights: Interner<Flight<P::Message>>,
     timers: Interner<P::Timer>,
-    histories: Interner<Vec<Leadership>>,
+    histories: Interner<Past>,
     /// The pairs of local states between which there is a step.
     transitions: FastSet<(u32, u32)>,
 }
@@ -168,7 +197,7 @@ struct Setup<P: Explore> {
 impl<'c, P: Explore> Model<'c, P> {
     /// The space of `rules`, starting from `scene`.
     pub(crate) fn new(config: &'c P::Config, scene: &Scene<'c>, rules: Rules) -> Self {
-        let mut model = Self::empty(config, scene.members, rules);
+        let mut model = Self::empty(config, scene, rules);
         model.election_called =
             P::has_leases(config) || scene.leader.is_some() || !scene.initiators.is_empty();
         model.start = model.begin(scene);
@@ -176,18 +205,21 @@ impl<'c, P: Explore> Model<'c, P> {
         model
     }
 
-    /// The space of `rules`, starting from the middle of a simulation. Links that were cut there are whole again, and
-    /// detectors have yet to notice who is down.
+    /// The space of `rules`, starting from the middle of a simulation, where the clients of `scene` have still to ask so
+    /// often. Links that were cut there are whole again, and detectors have yet to notice who is down.
     pub(crate) fn resume(
         config: &'c P::Config,
-        members: &'c Members,
+        scene: &Scene<'c>,
         snapshot: Snapshot<P>,
         rules: Rules,
     ) -> Self {
-        let mut model = Self::empty(config, members, rules);
+        let members = scene.members;
+        let mut model = Self::empty(config, scene, rules);
         let expiries = model.rules.timers.expiries();
-        let thaw =
-            |(id, frozen): (NodeId, Frozen<P>)| Local::thaw(id, frozen, expiries, &model.context);
+        let thaw = |(id, frozen): (NodeId, Frozen<P>)| {
+            let requests = scene.requests_of(id);
+            Local { requests, ..Local::thaw(id, frozen, expiries, &model.context) }
+        };
         let locals = members.iter().zip(snapshot.members).map(thaw).collect();
         let position = |id: NodeId| members.position(id).map(|position| position as u8);
         let in_flight = |flight: world::Flight<P::Message>| {
@@ -200,7 +232,8 @@ impl<'c, P: Explore> Model<'c, P> {
         model
     }
 
-    fn empty(config: &'c P::Config, members: &'c Members, rules: Rules) -> Self {
+    fn empty(config: &'c P::Config, scene: &Scene<'c>, rules: Rules) -> Self {
+        let members = scene.members;
         let count = members.len();
         assert!(count <= MAX_MEMBERS, "a check takes at most {MAX_MEMBERS} members");
         let about_leaderships = [Property::OneLeaderPerTerm, Property::LeasesRise];
@@ -223,8 +256,17 @@ impl<'c, P: Explore> Model<'c, P> {
             },
             claims: rules.properties.iter().map(|property| property.claim()).collect(),
             tracks_leaderships: rules.properties.iter().any(|it| about_leaderships.contains(it)),
+            most_overtaking: scene
+                .most_overtaking
+                .filter(|_| rules.properties.contains(&Property::BoundedBypass)),
+            uses: Uses {
+                leases: P::has_leases(config),
+                detector: P::heeds_detector(config),
+                order: rules.properties.contains(&Property::CausalOrder),
+                tokens: rules.properties.contains(&Property::OneToken),
+            },
             lasting: rules.messages_last(),
-            slots: count + further_processes::<P>(&rules),
+            slots: count + further_processes::<P>(config, &rules),
             rules,
             start: Vec::new(),
             election_called: true,
@@ -249,7 +291,7 @@ impl<'c, P: Explore> Model<'c, P> {
             settled: true,
             canonical: is_safety && !has_commands && P::has_canonical_form(config),
             obsolete: is_safety && self.lasting,
-            saturate: is_safety && self.lasting && P::has_sessions(),
+            saturate: is_safety && self.lasting && P::has_sessions(self.context.config),
         };
         if is_safety && P::is_symmetric(config) && !P::heeds_detector(config) {
             self.symmetry = Symmetry::of(self.context.members);
@@ -306,7 +348,10 @@ impl<'c, P: Explore> Model<'c, P> {
 
     fn begin(&self, scene: &Scene<'_>) -> Vec<u32> {
         let unborn = |id| Local::unborn(id, self.rules.timers.expiries());
-        let locals = self.context.members.iter().map(unborn).collect();
+        let mut locals: Vec<Local<P>> = self.context.members.iter().map(unborn).collect();
+        for local in &mut locals {
+            local.requests = scene.requests_of(local.id);
+        }
         let mut setup = Setup { locals, sends: Vec::new() };
         for (slot, input, counts) in self.opening(scene) {
             let sent = setup.sends.len();
@@ -315,7 +360,7 @@ impl<'c, P: Explore> Model<'c, P> {
                 setup.sends.truncate(sent);
             }
         }
-        if P::has_sessions() {
+        if P::has_sessions(self.context.config) {
             self.introduce(&mut setup);
         }
         // Detectors have had all the time that they need.
@@ -361,7 +406,13 @@ impl<'c, P: Explore> Model<'c, P> {
             false => Vec::new(),
         };
         leaderships.sort_unstable();
-        let history = store.histories.number(leaderships);
+        let mut sections = Sections::new(self.most_overtaking);
+        for local in setup.locals.iter().filter(|local| !local.section().is_outside()) {
+            // Whatever is wrong by then was wrong before.
+            sections.announce(local.id, Section::Waiting);
+            sections.announce(local.id, local.section());
+        }
+        let history = store.histories.number(Past { led: leaderships, sections });
         let up: Vec<bool> = setup.locals.iter().map(Local::is_up).collect();
         let mut state: Vec<u32> =
             setup.locals.into_iter().map(|local| store.locals.number(local)).collect();
@@ -468,10 +519,10 @@ impl<'c, P: Explore> Model<'c, P> {
 }
 
 /// How many processes there may be besides one a member.
-fn further_processes<P: Explore>(rules: &Rules) -> usize {
+fn further_processes<P: Explore>(config: &P::Config, rules: &Rules) -> usize {
     let Budget { replacements, clones, .. } = rules.budget;
     let counted = [replacements, clones].into_iter().filter(|&count| count != ANY);
-    if P::has_sessions() { counted.map(usize::from).sum() } else { 0 }
+    if P::has_sessions(config) { counted.map(usize::from).sum() } else { 0 }
 }
 
 /// Whether this is the view of a leader with a term. Algorithms without terms have term zero.
@@ -512,10 +563,17 @@ impl<P: Explorable> Space for Model<'_, P> {
         out: &mut Successors<Step>,
     ) -> bool {
         out.clear();
+        worker.changes.clear();
         self.catch_up(worker, state);
         let parts = self.parts(worker, state);
         self.add_all(worker, &parts, out);
         reduce && parts.budget_left.is_empty() && self.reduce(worker, state, out)
+    }
+
+    fn write(&self, worker: &Worker<P>, state: &[u32], change: u32, words: &mut Vec<u32>) {
+        let (locals, rest) = state.split_at(self.slots);
+        let change = &worker.changes[change as usize];
+        self.write_changed(worker, (locals, &rest[HEAD..]), change, words);
     }
 
     fn fingerprint(&self, worker: &mut Worker<P>, state: &[u32]) -> u64 {
@@ -545,7 +603,9 @@ impl<P: Explorable> Space for Model<'_, P> {
     fn holds(&self, claim: usize, observation: u32) -> bool {
         let observations = self.observations.lock().unwrap_or_else(PoisonError::into_inner);
         let views = Arc::clone(&observations.since(observation as usize)[0]);
-        let is_idle = |view: &View| view.leader.is_none() && view.role == Role::Follower;
+        let is_idle = |view: &View| {
+            view.leader.is_none() && view.role == Role::Follower && view.section.is_outside()
+        };
         if !self.election_called && views.iter().flatten().all(is_idle) {
             return true;
         }
@@ -556,7 +616,7 @@ impl<P: Explorable> Space for Model<'_, P> {
         let is_timed = self.context.clock.is_some();
         let is_fair = match step.act {
             Act::Receive { again, .. } => !again,
-            Act::Report { .. } => true,
+            Act::Report { .. } | Act::Exit => true,
             // With free timers a state in which only background timers are armed is at rest.
             Act::Expire { background, .. } => is_timed || !background,
             Act::Wait { .. } => return Some(Step::new(0, Act::Wait { ticks: 0 })),

@@ -3,8 +3,9 @@
 //! A world tells its oracle of every message, election, view, crash, restart and write at the moment when it happens. No
 //! record is made and nothing is copied, so that millions of runs can be judged; a world without an oracle pays nothing. The
 //! oracle judges the [properties](crate::property), all but bounded terms, which only an exploration can judge: those that
-//! hold at every instant (A4, one leader a term, terms never fall, bounded messages and, with leases, the rules of the
-//! [ledger](doyen_core::ledger) through `oracle/audit.rs`), and those about the end of a run (A1, A2, A3 and cs425's two).
+//! hold at every instant (A4, one leader a term, terms never fall, bounded messages, the rules of the critical section and, with
+//! leases, those of the [ledger](doyen_core::ledger) through `oracle/audit.rs`), and those about the end of a run (A1, A2, A3,
+//! cs425's two, and that every member is served).
 //! The first breach counts, because later ones may be its consequences.
 //!
 //! # Old processes
@@ -29,9 +30,10 @@ mod first_lease;
 mod lasting;
 mod ratings;
 
+use doyen_core::ledger::sections::Sections;
 use doyen_core::ledger::{Contradiction, Entry, Stored};
 use doyen_core::members::{Members, NodeId, Term};
-use doyen_core::protocol::{AdminCommand, Bonds, Pledge, Role, View};
+use doyen_core::protocol::{AdminCommand, Bonds, Pledge, Role, Section, View};
 use doyen_core::time::Span;
 
 use crate::ending::Ending;
@@ -70,6 +72,8 @@ pub struct Oracle {
     last_change: Time,
     /// The time of the last crash or start.
     last_fault: Time,
+    /// Where members are with respect to the critical section.
+    sections: Sections,
     /// With leases: what is known of votes and leases.
     audit: Option<Box<Audit>>,
     /// The same: who should lead in the end, and the wait for the first lease.
@@ -134,6 +138,7 @@ impl Oracle {
             longest: longest_message(members),
             last_change: Time::ZERO,
             last_fault: Time::ZERO,
+            sections: Sections::default(),
             audit: None,
             ratings: Ratings::default(),
             first_lease: FirstLease::after(Time::ZERO),
@@ -149,6 +154,7 @@ impl Oracle {
     /// An oracle for `properties` of a run of `case`.
     pub fn of(case: &Case, properties: &[Property]) -> Self {
         let mut oracle = Self::new(case.members(), properties);
+        oracle.sections = Sections::new(case.algorithm.most_overtaking(case.network.fifo));
         if case.sessions {
             // An envelope, and what was met of every member.
             oracle.longest += 32 + 18 * case.members().len();
@@ -285,6 +291,10 @@ impl Oracle {
         let believes = |(who, view): (Watched, View)| {
             Fact::new(who.entry.id, format!("{} since {}", belief(view), who.since))
         };
+        let mut unserved = seen().filter(|(_, view)| view.section == Section::Waiting).peekable();
+        if unserved.peek().is_some() {
+            return unserved.take(MAX_NAMED).map(believes).collect();
+        }
         let is_waiting =
             |(_, view): &(Watched, View)| view.leader.is_none() || view.role == Role::Candidate;
         let mut facts: Vec<Fact> =
@@ -340,6 +350,8 @@ impl Oracle {
 impl Monitor for Oracle {
     fn view_changed(&mut self, at: Time, position: u32, view: View) {
         self.last_change = at;
+        let found = self.sections.announce(self.id(position), view.section);
+        self.judge(at, found);
         let member = &mut self.members[position as usize];
         member.since = at;
         member.term = view.term;
@@ -475,6 +487,7 @@ impl Monitor for Oracle {
 
     fn crashed(&mut self, at: Time, position: u32) {
         self.disturbed(at);
+        self.sections.crash(self.id(position));
         self.members[position as usize].leads = None;
     }
 

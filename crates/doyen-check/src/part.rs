@@ -34,7 +34,6 @@ use doyen_core::config::{Config, Mode, Timing};
 use doyen_core::handover::{Duty, Remains, Work};
 use doyen_core::members::{Members, NodeId, Term};
 use doyen_core::registry::Algorithm;
-#[cfg(not(target_arch = "wasm32"))]
 use doyen_core::session::SessionConfig;
 use doyen_core::time::Span;
 
@@ -352,7 +351,6 @@ impl fmt::Display for Scope {
 }
 
 /// The configuration of processes with sessions.
-#[cfg(not(target_arch = "wasm32"))]
 pub(super) fn session_config(case: &Case) -> SessionConfig<Config> {
     SessionConfig {
         inner: case.config.clone(),

@@ -10,7 +10,7 @@ use std::str::FromStr;
 pub use doyen_core::ledger::Fact;
 use doyen_core::ledger::Invariant;
 use doyen_core::members::{Members, NodeId};
-use doyen_core::protocol::{Role, View};
+use doyen_core::protocol::{Role, Section, View};
 use doyen_core::registry::{Algorithm, Purpose};
 
 use crate::search::space::Claim;
@@ -53,10 +53,18 @@ pub enum Property {
     BoundedTerms,
     /// ME1: at most one member is in the critical section.
     OneInside,
+    /// ME2: every live member that has asked to enter the critical section enters.
+    Served,
     /// ME4: of two entries the later has the larger fence.
     FencesRise,
     /// A member enters only while it waits.
     EnteredByRequest,
+    /// ME3: of two requests the one that happened before the other enters first.
+    CausalOrder,
+    /// There is at most one token of a generation.
+    OneToken,
+    /// No member enters more often than is allowed while another one waits.
+    BoundedBypass,
     /// cs425's safety, as written.
     Safety004,
     /// cs425's liveness, as written.
@@ -73,7 +81,7 @@ pub enum Property {
 
 /// Every property in the order of the enum: its name on the command line, what is claimed, and its statement.
 #[rustfmt::skip]
-const TABLE: [(Property, &str, Claim, &str); 25] = [
+const TABLE: [(Property, &str, Claim, &str); 29] = [
     (Property::Agreement, "A1", Claim::AtRest, "agreement: at the end of a run, all live members follow the same live member"),
     (Property::Validity, "A2", Claim::AtRest, "validity: at the end of a run, every leader that is followed is the best live member"),
     (Property::Termination, "A3", Claim::Rests, "termination: every run comes to rest; no election is open and every live member knows a leader"),
@@ -82,7 +90,7 @@ const TABLE: [(Property, &str, Claim, &str); 25] = [
     (Property::TermsNeverFall, "terms-never-fall", Claim::NoStep, "durable terms: the stored term of a member never falls"),
     (Property::OneVotePerTerm, "one-vote-per-term", Claim::NoStep, "one vote a term: no member votes for two candidates in the same term"),
     (Property::VoteLeasesKept, "vote-leases-kept", Claim::NoStep, "vote leases kept: a member votes for no rival of its leader until its vote lease is over"),
-    (Property::PausesKept, "pauses-kept", Claim::NoStep, "pauses kept: while a member has stored that elections are paused, it campaigns only as a successor"),
+    (Property::PausesKept, "pauses-kept", Claim::NoStep, "pauses kept: while a member has stored that elections are paused, it campaigns only after a transfer"),
     (Property::LeasesRise, "leases-rise", Claim::NoStep, "leases rise: the holder of a lease was elected by a majority, in a later term than any leader before"),
     (Property::StoredFirst, "stored-first", Claim::NoStep, "stored first: a member stores what a message depends on before it sends the message"),
     (Property::LeasesCovered, "leases-covered", Claim::NoStep, "leases covered: while a lease runs, a majority votes for no rival of its holder, by any clock"),
@@ -90,9 +98,13 @@ const TABLE: [(Property, &str, Claim, &str); 25] = [
     (Property::SteadyLeader, "steady-leader", Claim::NoStep, "steady leader: once members have settled with such faults, the leader no longer changes"),
     (Property::BoundedMessages, "bounded-messages", Claim::NoStep, "bounded messages: no message is longer than the data of all members needs"),
     (Property::BoundedTerms, "bounded-terms", Claim::NoStep, "bounded terms: no term rises beyond what the faults of a run explain"),
-    (Property::OneInside, "one-inside", Claim::Always, "one inside: no two live members are in the critical section at the same instant"),
+    (Property::OneInside, "one-inside", Claim::NoStep, "one inside: no two live members are in the critical section at the same instant"),
+    (Property::Served, "served", Claim::Rests, "served: every live member that asks to enter the critical section enters, if every stay there ends"),
     (Property::FencesRise, "fences-rise", Claim::NoStep, "fences rise: of two entries into the critical section, the later has the larger fence"),
     (Property::EnteredByRequest, "entered-by-request", Claim::NoStep, "entered by request: a member enters the critical section only while it waits to"),
+    (Property::CausalOrder, "causal-order", Claim::NoStep, "causal order: of two requests to enter the critical section, the one that happened before the other enters first"),
+    (Property::OneToken, "one-token", Claim::NoStep, "one token: at most one token of a generation is held or under way"),
+    (Property::BoundedBypass, "bounded-bypass", Claim::NoStep, "bounded overtaking: while a member waits, no other one enters more often than the algorithm allows"),
     (Property::Safety004, "cs425-safety", Claim::AtRest, "cs425's safety: at the end of a run, every member that follows a leader follows the best live member"),
     (Property::Liveness004, "cs425-liveness", Claim::Rests, "cs425's liveness: every member eventually follows a leader or has crashed"),
     (Property::ConsistentCut, "consistent-cut", Claim::NoStep, "consistent cut: a snapshot has every message that was sent in it and not received, and no other, and loses nothing that is conserved"),
@@ -115,14 +127,17 @@ impl From<Invariant> for Property {
             Invariant::OneInside => Self::OneInside,
             Invariant::FencesRise => Self::FencesRise,
             Invariant::EnteredByRequest => Self::EnteredByRequest,
+            Invariant::CausalOrder => Self::CausalOrder,
+            Invariant::OneToken => Self::OneToken,
+            Invariant::BoundedBypass => Self::BoundedBypass,
         }
     }
 }
 
 impl Property {
     /// Every property.
-    pub const ALL: [Self; 25] = {
-        let mut all = [Self::Agreement; 25];
+    pub const ALL: [Self; 29] = {
+        let mut all = [Self::Agreement; 29];
         let mut index = 0;
         while index < all.len() {
             all[index] = TABLE[index].0;
@@ -158,9 +173,16 @@ impl Property {
     /// The properties of a quorum with lasting faults that leave a majority connected.
     pub const LASTING: [Self; 2] = [Self::LeaderInTime, Self::SteadyLeader];
 
-    /// The safety of mutual exclusion.
-    pub const EXCLUSION: [Self; 4] =
-        [Self::OneInside, Self::FencesRise, Self::EnteredByRequest, Self::BoundedMessages];
+    /// The properties of mutual exclusion. Not every algorithm has a token, a bound on overtaking or fences.
+    pub const EXCLUSION: [Self; 7] = [
+        Self::OneInside,
+        Self::Served,
+        Self::FencesRise,
+        Self::EnteredByRequest,
+        Self::CausalOrder,
+        Self::OneToken,
+        Self::BoundedBypass,
+    ];
 
     /// The properties of a totally ordered multicast, eager or stable. That deliveries stay is promised by a stable one alone.
     /// Logs grow, so no bound on messages is among them.
@@ -174,7 +196,14 @@ impl Property {
     pub fn usual_of(algorithm: Algorithm) -> Vec<Self> {
         match algorithm.purpose() {
             Purpose::Elects => {}
-            Purpose::Excludes => return Self::EXCLUSION.to_vec(),
+            Purpose::Excludes => {
+                let own = Self::EXCLUSION.into_iter();
+                let own =
+                    own.filter(|property| property.means_nothing_to(algorithm, true).is_none());
+                // What is about application messages is checked where there are any.
+                let own = own.filter(|&property| property != Self::CausalOrder);
+                return own.chain([Self::BoundedMessages]).collect();
+            }
             Purpose::Records => return vec![Self::ConsistentCut, Self::BoundedMessages],
             Purpose::Serves => return Self::MULTICAST.to_vec(),
         }
@@ -187,6 +216,42 @@ impl Property {
         usual
     }
 
+    /// Why it says nothing about this algorithm, and what to do instead, if it does not. `fifo`: links keep the order of
+    /// messages.
+    pub fn means_nothing_to(
+        self,
+        algorithm: Algorithm,
+        fifo: bool,
+    ) -> Option<(&'static str, &'static str)> {
+        let excludes = algorithm.purpose() == Purpose::Excludes;
+        match self {
+            Self::BoundedMessages | Self::ConsistentCut => None,
+            _ if Self::DELIVERED.contains(&self) => None,
+            Self::FencesRise if excludes => Some((
+                "about fences, which this algorithm does not have",
+                "leave it out; the grants of `doyen lock` have them",
+            )),
+            Self::OneToken if excludes && !algorithm.has_token() => Some((
+                "about tokens, which this algorithm does not have",
+                "leave it out, or use token-ring, token-recovery, raymond or suzuki-kasami",
+            )),
+            Self::BoundedBypass if excludes && algorithm.most_overtaking(true).is_none() => Some((
+                "about a bound on overtaking, which this algorithm does not have",
+                "leave it out, or use lamport, ricart-agrawala or token-ring",
+            )),
+            Self::BoundedBypass if excludes && algorithm.most_overtaking(fifo).is_none() => Some((
+                "about a bound on overtaking, which exists only if links keep the order of messages",
+                "add --fifo",
+            )),
+            _ if Self::EXCLUSION.contains(&self) == excludes => None,
+            _ if excludes => Some(("about elections", "leave it out, or use an election")),
+            _ => Some((
+                "about a critical section",
+                "leave it out, or use an algorithm that excludes, for example ricart-agrawala",
+            )),
+        }
+    }
+
     /// Whether an exploration can judge it: with free timers the age of a lease is unknown.
     pub fn is_explorable(self, timers: Timers) -> bool {
         match self {
@@ -197,9 +262,10 @@ impl Property {
         }
     }
 
-    /// Whether random runs can judge it: they have no bound on terms.
+    /// Whether random runs can judge it: they have no bound on terms, and neither application messages nor every token.
     pub fn is_judged_at_random(self) -> bool {
-        self != Self::BoundedTerms && !Self::LASTING.contains(&self)
+        !matches!(self, Self::BoundedTerms | Self::CausalOrder | Self::OneToken)
+            && !Self::LASTING.contains(&self)
     }
 
     /// The properties that are checked of a quorum in random runs with lasting faults.
@@ -260,7 +326,7 @@ impl Property {
             }
             Self::Liveness004 => views.iter().flatten().all(|view| view.leader.is_some()),
             Self::OneLeader => leaders(views).count() <= 1,
-            Self::OneInside => inside(views).count() <= 1,
+            Self::Served => waiting(views).next().is_none(),
             _ => true,
         }
     }
@@ -294,9 +360,9 @@ impl Property {
                 };
                 views.iter().enumerate().filter_map(waits).collect()
             }
-            Self::OneInside => {
-                let fact = |position| Fact::new(id(position), "is in the critical section");
-                inside(views).map(fact).collect()
+            Self::Served => {
+                let fact = |position| Fact::new(id(position), "waits to enter");
+                waiting(views).map(fact).collect()
             }
             Self::OneLeader => {
                 leaders(views).map(|position| Fact::new(id(position), "leads")).collect()
@@ -314,6 +380,11 @@ pub(crate) fn longest_message(members: &Members) -> usize {
 
 /// A view in words.
 pub(crate) fn belief(view: View) -> String {
+    match view.section {
+        Section::Outside => {}
+        Section::Waiting => return "waits to enter".to_owned(),
+        Section::Inside(_) => return "is in the critical section".to_owned(),
+    }
     match (view.role, view.leader) {
         (Role::Candidate, _) => "takes part in an election".to_owned(),
         (Role::Leader, _) => "leads".to_owned(),
@@ -343,10 +414,10 @@ fn leaders(views: &[Option<View>]) -> impl Iterator<Item = usize> + '_ {
     views.iter().enumerate().filter(move |(_, view)| leads(view)).map(|(position, _)| position)
 }
 
-/// The positions of the live members that are in the critical section.
-fn inside(views: &[Option<View>]) -> impl Iterator<Item = usize> + '_ {
-    let is_inside = |view: &Option<View>| view.is_some_and(|view| view.section.is_inside());
-    views.iter().enumerate().filter(move |(_, view)| is_inside(view)).map(|(position, _)| position)
+/// The positions of the live members that wait to enter the critical section.
+fn waiting(views: &[Option<View>]) -> impl Iterator<Item = usize> + '_ {
+    let waits = |view: &Option<View>| view.is_some_and(|view| view.section == Section::Waiting);
+    views.iter().enumerate().filter(move |(_, view)| waits(view)).map(|(position, _)| position)
 }
 
 fn best_live(members: &Members, views: &[Option<View>]) -> Option<NodeId> {

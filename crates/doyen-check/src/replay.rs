@@ -21,22 +21,22 @@ mod timed;
 
 use std::collections::BTreeSet;
 
+use doyen_core::layers::Stack;
 use doyen_core::members::{Members, NodeId};
-use doyen_core::protocol::View;
+use doyen_core::protocol::{Protocol as _, View};
 use doyen_core::time::Span;
-use doyen_sim::run;
 use doyen_sim::scenario::Case;
 use doyen_sim::time::Time;
 use doyen_sim::trace::{EventKind, TraceEvent};
 
 use crate::counterexample::{Counterexample, Course};
 use crate::ending::Ending;
-use crate::explore::{ModelUser, with_model};
+use crate::explore::with_model;
+use crate::model::Model;
 use crate::model::step::{Act, Step, StepText};
-use crate::model::{Explorable, Model};
 use crate::property::{Fact, Property, belief};
 use crate::rules::Rules;
-use crate::scene::Scene;
+use crate::scene::{Scene, trace_until};
 use crate::search::space::{Claim, Space};
 use recorder::Recorder;
 
@@ -147,7 +147,8 @@ impl Counterexample {
         match &self.course {
             Course::Timed => Ok(timed::replay(case, self.property)),
             Course::Schedule { rules, path, cycle } => {
-                with_model(&case, rules, Schedule { file: self, rules, path, cycle })
+                let schedule = Schedule { file: self, rules, path, cycle };
+                with_model(&case, rules, |case, model| schedule.replay(case, model))
             }
         }
     }
@@ -161,10 +162,8 @@ struct Schedule<'f> {
     cycle: &'f [StepText],
 }
 
-impl ModelUser for Schedule<'_> {
-    type Output = Result<Replay, String>;
-
-    fn use_model<P: Explorable>(self, case: &Case, mut model: Model<'_, P>) -> Self::Output {
+impl Schedule<'_> {
+    fn replay(self, case: &Case, mut model: Model<'_, Stack>) -> Result<Replay, String> {
         let Schedule { file, rules, path, cycle } = self;
         let (property, home) = (file.property, path.len());
         // As the search saw it: what all detectors know does not keep a loop from closing.
@@ -182,11 +181,11 @@ impl ModelUser for Schedule<'_> {
         let transmission = case.config.timing.transmission;
         let mut recorder = match rules.from {
             // All members have met already.
-            None if P::has_sessions() => {
+            None if Stack::has_sessions(model.context.config) => {
                 Recorder::resume(&model, Vec::new(), Time::ZERO, transmission)
             }
             None => Recorder::new(&model, &Scene::of(case), transmission),
-            Some(at) => Recorder::resume(&model, before(case, at), at, transmission),
+            Some(at) => Recorder::resume(&model, trace_until(case, at), at, transmission),
         };
         let mut steps = Vec::new();
         let mut first_repeated = 0;
@@ -226,14 +225,6 @@ impl ModelUser for Schedule<'_> {
             past,
         })
     }
-}
-
-/// The trace of the simulation of `case` up to a moment.
-fn before(case: &Case, at: Time) -> Vec<TraceEvent> {
-    let mut records: Vec<TraceEvent> = Vec::new();
-    run::run(case, Some(&mut records));
-    records.retain(|record| record.at <= at);
-    records
 }
 
 /// The time of each step.

@@ -1,16 +1,20 @@
 //! The rules of an exploration: which faults are possible, when timers expire, and what must hold.
 
-use doyen_core::registry::Algorithm;
+use doyen_core::registry::{Algorithm, Purpose};
 use doyen_sim::scenario::{Case, ScenarioError};
 use doyen_sim::time::Time;
 
 use crate::budget::{ANY, Budget};
 use crate::part::Scope;
 use crate::property::Property;
+use crate::scene::requests_of;
 use crate::timers::Timers;
 
 /// The members that an exploration takes at most.
 pub const MAX_MEMBERS: usize = 32;
+
+/// How often a member may ask to enter the critical section at most.
+const MAX_REQUESTS: u8 = 100;
 
 /// What is explored, and what must hold.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -62,8 +66,18 @@ impl Rules {
         if self.scope.is_some() {
             return Ok(());
         }
-        if !case.algorithm.elects() {
-            return wrong("algorithm", only_elections(case.algorithm));
+        match case.algorithm.purpose() {
+            Purpose::Elects => {}
+            Purpose::Excludes => self.suit_exclusion(case)?,
+            Purpose::Records | Purpose::Serves => {
+                return wrong("algorithm", not_explored(case.algorithm));
+            }
+        }
+        let tells_in_vain = !self.properties.contains(&Property::CausalOrder);
+        if self.budget.tells > 0 && tells_in_vain {
+            let problem =
+                "only causal-order is about application messages; add --property causal-order";
+            return wrong("tells", problem.to_owned());
         }
         let Budget { crashes, restarts, campaigns, transfers, commands, rejoins, .. } = self.budget;
         if transfers + commands + rejoins > 0 && !case.algorithm.has_leases() {
@@ -78,7 +92,7 @@ impl Rules {
         self.timers.suit(case).map_err(|problem| ScenarioError::new("timers", problem))?;
         let is_called = case.leader.is_some() || !case.initiators.is_empty();
         // The members of a quorum call elections on their own.
-        if !is_called && campaigns == 0 && !case.algorithm.has_leases() {
+        if !is_called && campaigns == 0 && !case.algorithm.has_leases() && case.algorithm.elects() {
             let problem =
                 "without a leader and an initiator nothing happens; name an initiator".to_owned();
             return wrong("initiators", problem);
@@ -89,11 +103,44 @@ impl Rules {
         }
         Ok(())
     }
+
+    /// Rejects what means nothing to an algorithm of mutual exclusion.
+    fn suit_exclusion(&self, case: &Case) -> Result<(), ScenarioError> {
+        let algorithm = case.algorithm;
+        let wrong = |key: &str, problem: String| Err(ScenarioError::new(key, problem));
+        if algorithm.has_leases() {
+            return wrong("algorithm", NOT_CHECKED.to_owned());
+        }
+        if self.budget.campaigns > 0 && algorithm != Algorithm::TokenRecovery {
+            return wrong("campaigns", format!("{algorithm} elects no leader; leave this out"));
+        }
+        if self.budget.suspicions > 0 && !algorithm.heeds_reports(case.mode()) {
+            let problem = format!("{algorithm} ignores failure reports; leave this out");
+            return wrong("suspicions", problem);
+        }
+        let requests = requests_of(case);
+        if requests.is_empty() {
+            let problem = "no member asks to enter, so nothing happens; name one".to_owned();
+            return wrong("requests", problem);
+        }
+        match requests.into_iter().find(|&(_, count)| count > MAX_REQUESTS) {
+            Some((id, _)) => {
+                let problem = format!("{id} asks too often; use at most {MAX_REQUESTS} requests");
+                wrong("repeat", problem)
+            }
+            None => Ok(()),
+        }
+    }
 }
 
-/// Why an algorithm that does not elect is not checked.
-pub(crate) fn only_elections(algorithm: Algorithm) -> String {
+/// Why the lock service is not checked as it is simulated, whose quorum alone has more states than can be explored.
+pub(crate) const NOT_CHECKED: &str = "lock-service is only simulated; its rules are checked beneath any leader in docs/lock.md, \
+    and `doyen check --algorithm quorum` checks the leader";
+
+/// Why an algorithm that neither elects nor excludes is not explored.
+fn not_explored(algorithm: Algorithm) -> String {
     format!(
-        "{algorithm} elects no leader, and only elections are checked like this; `doyen sim` judges each of its runs"
+        "{algorithm} neither elects a leader nor excludes members from a critical section, and only that is explored; add \
+         --random"
     )
 }

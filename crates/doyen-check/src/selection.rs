@@ -94,7 +94,19 @@ impl Selection {
         if budget.snapshots > 0 && !usual.contains(&Property::ConsistentCut) {
             usual.push(Property::ConsistentCut);
         }
+        if budget.tells > 0 && case.algorithm.orders_requests(case.network.fifo) {
+            usual.push(Property::CausalOrder);
+        }
         Self::new(wanted, usual, |property| {
+            if property == Property::CausalOrder && case.is_layered() {
+                return Some((
+                    "explored without layers beneath the algorithm",
+                    "leave out --reliable, --detector and hardened mode",
+                ));
+            }
+            if let Some(reason) = property.means_nothing_to(case.algorithm, case.network.fifo) {
+                return Some(reason);
+            }
             if property == Property::ConsistentCut && budget.snapshots == 0 {
                 return Some(("about snapshots, of which there are none", "add --snapshots 1"));
             }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use doyen_core::config::quorum;
-use doyen_core::registry::Algorithm;
+use doyen_core::registry::{Algorithm, Purpose};
 use doyen_core::time::{Delay, Span};
 use doyen_sim::scenario::Case;
 
@@ -11,6 +11,9 @@ use crate::budget::ANY;
 
 /// The ticks that a failure detector takes at most, by default.
 pub const DETECTION: u8 = 2;
+
+/// How often the free timers of a member expire at most, by default.
+pub const EXPIRIES: u8 = 2;
 
 /// When timers expire.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -40,16 +43,20 @@ pub enum Timers {
 
 impl Timers {
     /// The default model for `case`: bounded, because elections make their promises in that model; free, if members have
-    /// no timers.
+    /// no timers. Mutual exclusion is promised whatever the delays are, so its timers are free too: those of the voters, which
+    /// number their attempts without end.
     pub fn usual(case: &Case) -> Self {
-        let has_timers = case.is_layered()
-            || !matches!(
-                case.algorithm,
-                Algorithm::ChangRoberts | Algorithm::RingAllIds | Algorithm::RingActiveList
-            );
-        match has_timers {
-            true => Self::Bounded { tick: case.bare_bound, detection: DETECTION },
-            false => Self::Free { expiries: 0 },
+        let bounded = Self::Bounded { tick: case.bare_bound, detection: DETECTION };
+        match case.algorithm {
+            Algorithm::ChangRoberts | Algorithm::RingAllIds | Algorithm::RingActiveList
+                if !case.is_layered() =>
+            {
+                Self::Free { expiries: 0 }
+            }
+            algorithm if algorithm.purpose() != Purpose::Excludes => bounded,
+            _ if case.reliable || case.detector.is_some() => bounded,
+            Algorithm::Voting => Self::Free { expiries: EXPIRIES },
+            _ => Self::Free { expiries: 0 },
         }
     }
 

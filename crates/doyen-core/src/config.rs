@@ -161,13 +161,21 @@ pub enum Variant {
     Plain,
     /// Maekawa 1985: an overtaken request is not told so.
     Original,
+    /// Ricart–Agrawala: a failure report counts as a REPLY.
+    DownReplies,
     /// Sequencer: an eager one that takes over with the logs of a majority.
     CollectsMajority,
+    /// Token recovery: the holder raises the generation of its token by itself when it is asked.
+    RaisesToken,
+    /// Lock service: a new leader begins with an empty table and grants at once.
+    EmptyTable,
+    /// Lock service: a new leader grants once some clients have shown what they hold or wait for.
+    SomeClaims,
 }
 
 impl Variant {
     /// Every variant.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 19] = [
         Self::NoGuard,
         Self::NoT2,
         Self::OneTimer,
@@ -182,7 +190,11 @@ impl Variant {
         Self::SavedReplies,
         Self::Plain,
         Self::Original,
+        Self::DownReplies,
         Self::CollectsMajority,
+        Self::RaisesToken,
+        Self::EmptyTable,
+        Self::SomeClaims,
     ];
 
     /// Its name on the command line.
@@ -202,7 +214,11 @@ impl Variant {
             Self::SavedReplies => "saved-replies",
             Self::Plain => "cs425-plain",
             Self::Original => "original",
+            Self::DownReplies => "down-replies",
             Self::CollectsMajority => "collects-majority",
+            Self::RaisesToken => "raises-token",
+            Self::EmptyTable => "empty-table",
+            Self::SomeClaims => "some-claims",
         }
     }
 
@@ -225,8 +241,18 @@ impl Variant {
             Self::SavedReplies => "no REPLY where something later was sent already",
             Self::Plain => "one vote and a queue in the order of arrival, which deadlocks",
             Self::Original => "an overtaken request gets no FAIL, which deadlocks",
+            Self::DownReplies => "a failure report counts as a REPLY, which lets two members in",
             Self::CollectsMajority => {
                 "takes over with the logs of a majority, and delivers at once"
+            }
+            Self::RaisesToken => {
+                "a holder that is asked raises its token to the new generation, which makes two"
+            }
+            Self::EmptyTable => {
+                "a new leader grants at once, which lets two in if an earlier grant lasts"
+            }
+            Self::SomeClaims => {
+                "a new leader grants once some clients have shown their claims, which lets two in"
             }
         }
     }

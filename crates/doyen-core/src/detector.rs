@@ -48,9 +48,8 @@
 //! than `losses` are lost, a live peer is suspected: the detector is always complete, and accurate only while the
 //! network keeps its bounds.
 
-use std::collections::BTreeMap;
-
 use crate::config::Timing;
+use crate::map::SortedMap;
 use crate::members::{Members, NodeId};
 use crate::protocol::Origin;
 use crate::time::{Delay, Span};
@@ -114,7 +113,7 @@ pub enum Action {
 /// What one member knows about its peers.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Detector {
-    peers: BTreeMap<NodeId, PeerState>,
+    peers: SortedMap<NodeId, PeerState>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -215,7 +214,7 @@ impl Detector {
 
     /// W1: sends every peer a heartbeat.
     fn beat(&self, config: &DetectorConfig, out: &mut Vec<Action>) {
-        for (&to, state) in &self.peers {
+        for (&to, state) in self.peers.iter() {
             out.push(Action::Heartbeat { to, reachable: state.reachable() });
         }
         out.push(Action::SetTimer { timer: Timer::Beat, after: config.heartbeat.into() });

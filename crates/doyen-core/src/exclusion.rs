@@ -8,7 +8,7 @@
 //! All of them are in textbook mode what their authors printed, with what that needs to work at all. They assume links
 //! that lose and duplicate nothing, and none tolerates the crash of a member that matters to it: a failure detector cannot
 //! tell a dead holder from a slow one, and a member that is let in by mistake breaks the promise. Exclusion that tolerates
-//! crashes needs a leader with a term and a lease, that is, a lock service above a quorum. [`token_recovery`] shows what a
+//! crashes needs a leader with a term and a lease: that is [`lock_service`], above a quorum. [`token_recovery`] shows what a
 //! coordinator can do if it is certain which members are dead.
 //!
 //! | algorithm | messages for each entry | waits for | needs |
@@ -22,9 +22,11 @@
 //! | [`maekawa`] | 3(K−1) idle, 4(K−1) saturated | its K arbiters | FIFO links |
 //! | [`raymond`] | 2d idle, 4(N−1)/N saturated | the token, along a tree | – |
 //! | [`suzuki_kasami`] | N, or none with the token | the token | – |
+//! | [`lock_service`] | 3, none at the leader; 2 more for each third of a lease | the leader | clocks within the drift |
 
 pub mod centralised;
 pub mod lamport;
+pub mod lock_service;
 pub mod maekawa;
 pub mod member;
 pub mod raymond;

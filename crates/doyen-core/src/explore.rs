@@ -6,7 +6,7 @@
 //! So a new algorithm needs only `impl Explore for It {}`.
 
 use crate::members::{NodeId, Term};
-use crate::protocol::Protocol;
+use crate::protocol::{Effects, Protocol};
 
 /// A protocol whose states can be compared by what makes a difference.
 pub trait Explore: Protocol {
@@ -57,6 +57,32 @@ pub trait Explore: Protocol {
         false
     }
 
+    /// The generation of the token that this member holds, if it holds one that lets it enter a critical section.
+    fn token(&self) -> Option<Term> {
+        None
+    }
+
+    /// The generation of the token that `message` carries, if it carries one.
+    fn token_in(_message: &Self::Message) -> Option<Term> {
+        None
+    }
+
+    /// The time by its logical clock, if it has one.
+    fn time(&self) -> Option<u64> {
+        None
+    }
+
+    /// Something that is no message of the algorithm has this time.
+    fn observe_time(&mut self, _time: u64) {}
+
+    /// Sends `to` a message of the application, if members do that: see [`hearsay`](crate::hearsay).
+    fn tell(&self, _config: &Self::Config, _to: NodeId, _out: &mut Effects<Self>) {}
+
+    /// What its request to enter a critical section comes after, if that is known.
+    fn asked_after(&self) -> Option<&AskedAfter> {
+        None
+    }
+
     /// Whether members differ only in their names, under this configuration: what can happen to some can happen to any
     /// others in their place.
     fn is_symmetric(_config: &Self::Config) -> bool {
@@ -77,6 +103,15 @@ pub trait Explore: Protocol {
     ) -> Self::Durable {
         durable.clone()
     }
+}
+
+/// A request to enter a critical section, and the requests that happened before it.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct AskedAfter {
+    /// Which request of its member it is, counted from one.
+    pub number: u32,
+    /// How many requests of each member happened before it, by position.
+    pub after: Vec<u32>,
 }
 
 /// A number that a member assigns to a message, by which it recognizes the answers.

@@ -5,6 +5,8 @@
 //! detector. On a network that loses messages, a link makes the channels reliable, at the cost of time: the `D` that an
 //! algorithm above it knows includes two retransmissions.
 
+mod stack;
+
 use crate::config::Timing;
 use crate::detector::DetectorConfig;
 use crate::link::LinkConfig;
@@ -14,6 +16,8 @@ use crate::registry::{Algorithm, AnyConfig};
 use crate::session::{SessionConfig, letter};
 use crate::snapshot::{self, SnapshotConfig};
 use crate::time::Span;
+
+pub use stack::{Stack, StackConfig, StackDurable, StackMessage, StackTimer};
 
 /// How many consecutive lost heartbeats a detector tolerates on a network that loses messages.
 const LOST_HEARTBEATS: u32 = 3;

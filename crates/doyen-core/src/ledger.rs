@@ -54,6 +54,12 @@ pub enum Invariant {
     FencesRise,
     /// A member enters only while it waits.
     EnteredByRequest,
+    /// At most one token of a generation is held or under way.
+    OneToken,
+    /// Of two requests the one that happened before the other enters first.
+    CausalOrder,
+    /// No member enters more often than its algorithm allows while another one waits.
+    BoundedBypass,
 }
 
 /// A fact about a member, as evidence of a violation.
@@ -396,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn while_elections_are_paused_only_a_successor_campaigns() {
+    fn while_elections_are_paused_members_campaign_only_after_a_transfer() {
         let mut entry = entry(4, Some(ME));
         entry.stored.paused = true;
         let candidacy = |succeeds| Pledge::Candidacy { term: Term(4), succeeds };

@@ -33,12 +33,13 @@
 //! **Bounds**: at most `queue` messages are kept for the peer, and as many early ones are held. Messages from a peer
 //! with numbers beyond that window are dropped.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use crate::config::Timing;
+use crate::map::SortedMap;
 use crate::time::{Delay, Span};
 
 /// The settings of a link.
@@ -123,7 +124,7 @@ pub struct Link<M> {
     /// The number that is due from the peer.
     due: u64,
     /// Messages that arrived before their turn.
-    early: BTreeMap<u64, M>,
+    early: SortedMap<u64, M>,
 }
 
 /// Zero means "nothing" in acknowledgements, so the first message is number one.
@@ -131,7 +132,13 @@ const FIRST: u64 = 1;
 
 impl<M> Default for Link<M> {
     fn default() -> Self {
-        Self { next: FIRST, kept: VecDeque::new(), attempts: 0, due: FIRST, early: BTreeMap::new() }
+        Self {
+            next: FIRST,
+            kept: VecDeque::new(),
+            attempts: 0,
+            due: FIRST,
+            early: SortedMap::new(),
+        }
     }
 }
 
@@ -168,11 +175,11 @@ impl<M: Clone> Link<M> {
         let Numbered { number, base, message } = arrived;
         if base > self.due && base <= number {
             self.due = base;
-            self.early = self.early.split_off(&base);
+            self.early.retain(|&number, _| number >= base);
         }
         let within = self.due..self.due.saturating_add(u64::from(config.queue));
         if within.contains(&number) {
-            self.early.entry(number).or_insert(message);
+            self.early.get_or_insert_with(number, || message);
         }
         while let Some(message) = self.early.remove(&self.due) {
             // The range above ends below the largest number, so this one has a successor.

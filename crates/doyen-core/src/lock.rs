@@ -8,8 +8,8 @@
 //! while its member leads; the [`Client`](client::Client) runs in whatever program wants a lock, which need not be a member.
 //! That is why they are not one [`Protocol`](crate::protocol::Protocol): its messages go between members, and a client of this
 //! service is none. They use the same contract in every other respect (events in, effects out; a timer is a tag; a
-//! [`Section`](crate::protocol::Section) is announced), so the same code is explored (`lock.rs` among the tests of doyen-check)
-//! and run (`doyen lock`).
+//! [`Section`](crate::protocol::Section) is announced), so the same code is explored (`lock.rs` among the tests of doyen-check),
+//! simulated ([`lock_service`](crate::exclusion::lock_service), where every member is a client too) and run (`doyen lock`).
 //!
 //! | rule | what happens |
 //! |---|---|
@@ -56,6 +56,9 @@ use crate::time::Span;
 /// granted.
 pub const LEASE: Span = Span::from_millis(10_000);
 
+/// As many calls as a lease has keep intervals, and the one at its end.
+const ROUNDS: usize = 4;
+
 /// What grantors and clients agree on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Config {
@@ -63,6 +66,8 @@ pub struct Config {
     pub lease: Span,
     /// `ρ`: by how many thousandths any clock may be wrong.
     pub drift: u32,
+    /// How many calls a client remembers whose answers are still worth something. The answer to one that is forgotten does not count.
+    pub rounds: usize,
     /// What a grantor has room for.
     pub limits: Limits,
     /// The rule that a test of the checks takes away.
@@ -72,7 +77,7 @@ pub struct Config {
 impl Config {
     /// The usual lease and limits, for clocks with a drift of `drift` thousandths.
     pub const fn new(drift: u32) -> Self {
-        Self { lease: LEASE, drift, limits: Limits::USUAL, without: None }
+        Self { lease: LEASE, drift, rounds: ROUNDS, limits: Limits::USUAL, without: None }
     }
 
     /// `G·(1+ρ)/(1−ρ)`: how long a grantor waits, so that one lease has passed by any other clock.
@@ -151,6 +156,13 @@ pub struct LockName(Arc<str>);
 /// The longest name of a lock, in bytes.
 pub const LONGEST_NAME: usize = 64;
 
+impl LockName {
+    /// Its text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
 impl FromStr for LockName {
     type Err = String;
 
@@ -188,7 +200,7 @@ impl fmt::Display for LockName {
 
 /// The identity of one claim to one lock: a random number that no other claim has. A program that knows it can release the
 /// lock.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct ClaimId(pub u128);
 
 /// The client that a claim counts for, by a number that the host gives it.
@@ -213,11 +225,14 @@ impl fmt::Display for Ticket {
 }
 
 /// The number of a call of a client. Rounds rise.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize,
+)]
+#[serde(transparent)]
 pub struct Round(pub u64);
 
 /// What a client asks of the grantor.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Call {
     /// The claim.
     pub claim: ClaimId,
@@ -228,7 +243,7 @@ pub struct Call {
 }
 
 /// A request.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum Request {
     /// ACQUIRE: the lock, or a place in its queue.
     Acquire {
@@ -245,7 +260,7 @@ pub enum Request {
 }
 
 /// The answer of a grantor to a call.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Answer {
     /// The claim.
     pub claim: ClaimId,
@@ -258,7 +273,7 @@ pub struct Answer {
 }
 
 /// What an answer says.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum Verdict {
     /// The client holds the lock, for one lease from the sending of the call.
     Held(Fence),
@@ -282,7 +297,7 @@ pub enum Verdict {
 }
 
 /// The limit that a claim met.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum Full {
     /// Too many locks are held or waited for.
     Locks,

@@ -50,12 +50,13 @@
 pub(crate) mod packet;
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use crate::detector::{self, Detector, DetectorConfig};
 use crate::explore::{Explore, Giver, Serial};
 use crate::link::{self, Link, LinkConfig};
-use crate::members::{Incarnation, Members, NodeId, PeerSet};
+use crate::map::SortedMap;
+use crate::members::{Incarnation, Members, NodeId, PeerSet, Term};
 use crate::protocol::{
     Bonds, Boot, Deliveries, Effect, Effects, Event, Holding, Kind, Notice, Protocol, Recording,
     View,
@@ -97,8 +98,8 @@ pub struct Node<P: Protocol> {
     inner: P,
     incarnation: Incarnation,
     /// The known incarnations of its peers.
-    incarnations: BTreeMap<NodeId, Incarnation>,
-    links: BTreeMap<NodeId, Link<P::Message>>,
+    incarnations: SortedMap<NodeId, Incarnation>,
+    links: SortedMap<NodeId, Link<P::Message>>,
     detector: Option<Detector>,
     /// Without a detector: the peers that were given up and have not been received since.
     down: PeerSet,
@@ -158,8 +159,8 @@ impl<P: Protocol> Protocol for Node<P> {
         let mut node = Self {
             inner: P::start(id, &config.inner, boot, &mut effects),
             incarnation,
-            incarnations: BTreeMap::new(),
-            links: BTreeMap::new(),
+            incarnations: SortedMap::new(),
+            links: SortedMap::new(),
             detector,
             down: PeerSet::new(),
         };
@@ -297,6 +298,18 @@ impl<P: Explore> Explore for Node<P> {
             _ => packet.clone(),
         }
     }
+
+    fn token(&self) -> Option<Term> {
+        self.inner.token()
+    }
+
+    // What a link sends may be sent again, and its receiver drops the second: the packet is no token.
+    fn token_in(packet: &Self::Message) -> Option<Term> {
+        match &packet.body {
+            Body::Plain(message) => P::token_in(message),
+            _ => None,
+        }
+    }
 }
 
 impl<P: Protocol> Node<P> {
@@ -336,7 +349,7 @@ impl<P: Protocol> Node<P> {
             return self.post(to, Body::Plain(message), turn);
         }
         let down = self.is_down(to);
-        self.links.entry(to).or_default();
+        self.links.get_or_default(to);
         self.with_link(to, turn, |link, config, out| match down {
             true => link.send_once(message, out),
             false => link.send(config, message, out),
@@ -380,7 +393,7 @@ impl<P: Protocol> Node<P> {
             }
             Body::First(numbered) | Body::Again(numbered) => {
                 if turn.config.link.is_some() {
-                    self.links.entry(from).or_default();
+                    self.links.get_or_default(from);
                 }
                 self.with_link(from, turn, |link, config, out| {
                     link.on_message(config, numbered, out);

@@ -79,7 +79,7 @@ pub trait Protocol: Sized + Clone + Eq + Hash + Debug {
 
     /// Whether it determines its own incarnation when the disk is lost. If not, the host takes one that no start can
     /// have had.
-    fn has_sessions() -> bool {
+    fn has_sessions(_config: &Self::Config) -> bool {
         false
     }
 
@@ -271,6 +271,32 @@ pub enum Event<M, T> {
     /// The process has died. Its host gives this event to a copy of the last state, whose answer nothing else sees: the
     /// messages that the host may send in the name of the dead process (14 in the list of the crate).
     Crashed,
+}
+
+impl<M, T> Event<M, T> {
+    /// The same event for the algorithm within a layer: what `message` and `timer` make of a message or a timer; none if that
+    /// is not for the algorithm.
+    #[inline]
+    pub fn map<N, U>(
+        self,
+        message: impl FnOnce(NodeId, M) -> Option<N>,
+        timer: impl FnOnce(T) -> Option<U>,
+    ) -> Option<Event<N, U>> {
+        Some(match self {
+            Self::Message { from, message: outer } => {
+                Event::Message { from, message: message(from, outer)? }
+            }
+            Self::Timer(outer) => Event::Timer(timer(outer)?),
+            Self::PeerDown(peer) => Event::PeerDown(peer),
+            Self::PeerUp(peer) => Event::PeerUp(peer),
+            Self::Campaign => Event::Campaign,
+            Self::Command(command) => Event::Command(command),
+            Self::Retired => Event::Retired,
+            Self::Request => Event::Request,
+            Self::Exit => Event::Exit,
+            Self::Crashed => Event::Crashed,
+        })
+    }
 }
 
 /// A command that an operator can give a member. All but [`Snapshot`](Self::Snapshot) are for algorithms with leases;

@@ -82,16 +82,16 @@ mod rejoin;
 pub mod rules;
 #[cfg(test)]
 mod tests;
-mod window;
+pub mod window;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
 use crate::config::rules::{Rule, Rules};
+use crate::map::SortedMap;
 use crate::members::{Incarnation, Members, NodeId, PeerSet, SessionId, Term};
 use crate::protocol::{
     Bonds, Boot, Context, Dropped, Durable, Effect, Effects, Event, Kind, Notice, Origin, Protocol,
@@ -190,7 +190,7 @@ pub struct Session<P: Protocol> {
     /// The number of the last question.
     questions: u64,
     stage: Stage<P>,
-    peers: BTreeMap<NodeId, Peer>,
+    peers: SortedMap<NodeId, Peer>,
     kept: Kept<P::Durable>,
 }
 
@@ -372,7 +372,7 @@ impl<P: Protocol> Protocol for Session<P> {
         P::has_leases(&config.inner)
     }
 
-    fn has_sessions() -> bool {
+    fn has_sessions(_config: &Self::Config) -> bool {
         true
     }
 
@@ -441,7 +441,7 @@ impl<P: Protocol> Session<P> {
     /// beforehand, and have stored that. A real node never starts like this.
     fn meet_founders(&mut self, cx: &mut Cx<'_, P>) {
         let incarnation = self.kept.incarnation;
-        for (&id, peer) in &mut self.peers {
+        for (&id, peer) in self.peers.iter_mut() {
             let met = Met { incarnation, session: SessionId::of_founder(id) };
             self.kept.roster.insert(id, met);
             peer.encounter = Some(Encounter::new(met));

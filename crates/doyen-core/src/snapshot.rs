@@ -38,16 +38,16 @@
 pub mod rules;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use crate::explore::{Explore, Giver, Serial};
-use crate::members::{Members, NodeId};
+use crate::map::SortedMap;
+use crate::members::{Members, NodeId, Term};
 use crate::protocol::{
-    AdminCommand, Bonds, Boot, Channel, Class, Commitments, Deliveries, Effect, Effects, Event,
-    Family, Flaw, Holding, Kind, Message, Notice, Protocol, Recording, View,
+    AdminCommand, Bonds, Boot, Channel, Class, Commitments, Deliveries, Effects, Event, Family,
+    Flaw, Holding, Kind, Message, Notice, Protocol, Recording, View,
 };
 
 /// The kind that the layer adds to those of the algorithm.
@@ -80,7 +80,7 @@ pub struct Snapshot<P: Protocol> {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Recorded<P: Protocol> {
     state: P,
-    channels: BTreeMap<NodeId, Incoming<P::Message>>,
+    channels: SortedMap<NodeId, Incoming<P::Message>>,
 }
 
 /// What has been recorded of an incoming channel.
@@ -211,18 +211,13 @@ impl<P: Protocol> Snapshot<P> {
 }
 
 /// Carries out the effects of the algorithm. `after`: this member has recorded its state.
-fn carry_out<P: Protocol>(mut own: Effects<P>, after: bool, out: &mut Effects<Snapshot<P>>) {
-    out.take_notes(&own);
-    for effect in own.drain() {
-        match effect {
-            Effect::Persist(durable) => out.persist(durable),
-            Effect::Send { to, message } => out.send(to, Marked::Plain { message, after }),
-            Effect::SetTimer { timer, after } => out.set_timer(timer, after),
-            Effect::CancelTimer(timer) => out.cancel_timer(timer),
-            Effect::Announce(view) => out.announce(view),
-            Effect::Inform(notice) => out.inform(notice),
-        }
-    }
+fn carry_out<P: Protocol>(own: Effects<P>, after: bool, out: &mut Effects<Snapshot<P>>) {
+    out.take_over(
+        own,
+        |message| Marked::Plain { message, after },
+        |timer| timer,
+        |durable| durable,
+    );
 }
 
 impl<P: Protocol> Protocol for Snapshot<P> {
@@ -249,31 +244,24 @@ impl<P: Protocol> Protocol for Snapshot<P> {
         event: Event<Self::Message, Self::Timer>,
         out: &mut Effects<Self>,
     ) {
-        let event = match event {
-            Event::Message { from, message: Marked::Marker } => {
-                return self.on_marker(from, &config.members, out);
+        if let Event::Command(AdminCommand::Snapshot) = event {
+            if self.recorded.is_none() {
+                out.rule("D1");
+                self.record(None, &config.members, out);
             }
-            Event::Message { from, message: Marked::Plain { message, after } } => {
+            return;
+        }
+        let receive = |from, message| match message {
+            Marked::Marker => {
+                self.on_marker(from, &config.members, out);
+                None
+            }
+            Marked::Plain { message, after } => {
                 self.on_message(from, &message, after, out);
-                Event::Message { from, message }
+                Some(message)
             }
-            Event::Command(AdminCommand::Snapshot) => {
-                if self.recorded.is_none() {
-                    out.rule("D1");
-                    self.record(None, &config.members, out);
-                }
-                return;
-            }
-            Event::Timer(timer) => Event::Timer(timer),
-            Event::PeerDown(peer) => Event::PeerDown(peer),
-            Event::PeerUp(peer) => Event::PeerUp(peer),
-            Event::Campaign => Event::Campaign,
-            Event::Command(command) => Event::Command(command),
-            Event::Retired => Event::Retired,
-            Event::Request => Event::Request,
-            Event::Exit => Event::Exit,
-            Event::Crashed => Event::Crashed,
         };
+        let Some(event) = event.map(receive, Some) else { return };
         self.pass(&config.inner, event, out);
     }
 
@@ -355,6 +343,17 @@ impl<P: Explore> Explore for Snapshot<P> {
         match message {
             Marked::Marker => None,
             Marked::Plain { message, .. } => P::serial(message),
+        }
+    }
+
+    fn token(&self) -> Option<Term> {
+        self.inner.token()
+    }
+
+    fn token_in(message: &Self::Message) -> Option<Term> {
+        match message {
+            Marked::Marker => None,
+            Marked::Plain { message, .. } => P::token_in(message),
         }
     }
 }

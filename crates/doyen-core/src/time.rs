@@ -39,8 +39,14 @@ impl Span {
     /// As people want to read it: five digits are enough, so `17.181818ms` is `17.182ms`.
     #[must_use]
     pub const fn rounded(self) -> Self {
+        self.rounded_to(5)
+    }
+
+    /// With so many digits.
+    #[must_use]
+    pub const fn rounded_to(self, digits: u32) -> Self {
         let mut step = 1;
-        while self.0 / step >= 100_000 {
+        while self.0 / step >= 10_u64.pow(digits) {
             step *= 10;
         }
         Self(self.0.saturating_add(step / 2) / step * step)

@@ -255,9 +255,17 @@ impl EventKind {
 /// A timer's name without the layers around it and without its number: `Inner(Background(Preempt))` is `Preempt`,
 /// `Hop(HopNumber(3))` is `Hop`.
 pub fn timer_name(timer: &str) -> &str {
-    const LAYERS: [&str; 3] = ["Inner", "Background", "Detector"];
+    const LAYERS: [&str; 4] = ["Inner", "Background", "Detector", "Quorum"];
     let mut words = timer.split(|c: char| !c.is_alphanumeric());
     words.find(|word| !LAYERS.contains(word)).unwrap_or(timer)
+}
+
+/// The same with its number, if it has one: `Inner(Resend(NodeId(3)))` is `Resend 3`.
+pub fn timer_label(timer: &str) -> String {
+    let is_number = |word: &&str| !word.is_empty() && word.bytes().all(|it| it.is_ascii_digit());
+    let number = timer.split(|c: char| !c.is_alphanumeric()).find(is_number);
+    let name = timer_name(timer);
+    number.map_or_else(|| name.to_owned(), |number| format!("{name} {number}"))
 }
 
 #[cfg(test)]
@@ -266,8 +274,11 @@ mod tests {
 
     #[test]
     fn a_timer_is_called_by_its_own_name() {
+        assert_eq!(timer_label("Inner(Reply)"), "Reply");
+        assert_eq!(timer_label("Inner(Resend(NodeId(3)))"), "Resend 3");
         assert_eq!(timer_name("Reply"), "Reply");
         assert_eq!(timer_name("Inner(Background(Preempt))"), "Preempt");
         assert_eq!(timer_name("Hop(HopNumber(3))"), "Hop");
+        assert_eq!(timer_name("Inner(Quorum(VoteLease))"), "VoteLease");
     }
 }

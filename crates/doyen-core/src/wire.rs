@@ -105,6 +105,7 @@ impl Serializer for &mut Counter {
         serialize_u16(value: u16) => counter.number(value.into());
         serialize_u32(value: u32) => counter.number(value.into());
         serialize_u64(value: u64) => counter.number(value);
+        serialize_u128(value: u128) => counter.add((128 - (value | 1).leading_zeros()).div_ceil(7) as usize);
         serialize_f32(_: f32) => counter.add(4);
         serialize_f64(_: f64) => counter.add(8);
         serialize_char(value: char) => counter.add(1 + value.len_utf8());

@@ -44,7 +44,7 @@ fn algorithm(algorithm: Algorithm) -> Value {
         "ring": algorithm.is_ring(),
         "modes": modes(algorithm).into_iter().map(mode).collect::<Vec<_>>(),
         "leases": algorithm.has_leases(),
-        "guarantees": algorithm.guarantees().map(guarantee).collect::<Vec<_>>(),
+        "guarantees": algorithm.guarantees().iter().map(guarantee).collect::<Vec<_>>(),
         "rules": algorithm.rules().collect::<Vec<_>>(),
         "kinds": layers::kinds(algorithm).iter().map(MessageKind::new).collect::<Vec<_>>(),
     })

@@ -10,9 +10,9 @@ use doyen_check::replay::Replay;
 use doyen_check::search::{Limit, Limits, Plan, Progress as Explored};
 use doyen_check::selection::{Selection, Wanted};
 use doyen_check::{Report, Rules, Timers};
-use doyen_core::registry::Algorithm;
+use doyen_core::registry::{Algorithm, Purpose};
 use doyen_sim::fault::Action;
-use doyen_sim::scenario::{Case, Scenario};
+use doyen_sim::scenario::{Case, Expect, Scenario};
 use doyen_sim::words::grouped;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -49,20 +49,30 @@ pub(crate) struct Answer {
     command: String,
 }
 
-/// What to ask first about a scenario: what it is said to break, with a budget for the faults that it has.
+/// What to ask about a scenario: at first what it is said to break, with a budget for the faults that it has.
 #[derive(Debug, Serialize)]
 pub(crate) struct Suggestion {
     property: &'static str,
     budget: Budget,
+    /// The properties that mean something to its algorithm, by name.
+    properties: Vec<&'static str>,
+    /// The faults that do.
+    faults: Vec<&'static str>,
 }
 
 impl Suggestion {
-    pub(crate) fn of(scenario: &Scenario) -> Self {
-        let never_rests =
-            scenario.expect.as_ref().is_some_and(|expect| expect.quiet == Some(false));
-        // The members of a quorum may campaign for as long as a fault lasts.
-        let has_leases = scenario.algorithm.is_some_and(Algorithm::has_leases);
-        let property = if never_rests && !has_leases { "A3" } else { "A1" };
+    pub(crate) fn of(scenario: &Scenario, case: &Case) -> Self {
+        let algorithm = case.algorithm;
+        let expects = |is: fn(&Expect) -> bool| scenario.expect.as_ref().is_some_and(is);
+        let never_rests = expects(|expect| expect.quiet == Some(false));
+        let excludes = algorithm.purpose() == Purpose::Excludes;
+        let property = match excludes {
+            true if expects(|expect| expect.two_inside == Some(true)) => Property::OneInside,
+            true => Property::Served,
+            // The members of a quorum may campaign for as long as a fault lasts.
+            false if never_rests && !algorithm.has_leases() => Property::Termination,
+            false => Property::Agreement,
+        };
         let has = |is_such: fn(&Action) -> bool| {
             scenario.fault.iter().filter(|fault| is_such(&fault.what)).count()
         };
@@ -76,7 +86,25 @@ impl Suggestion {
             duplications: few(scenario.twice.len()),
             ..Budget::default()
         };
-        Self { property, budget }
+        let timers = Timers::usual(case);
+        let fifo = case.network.fifo;
+        let properties = Property::ALL.into_iter().filter(|property| {
+            property.means_nothing_to(algorithm, fifo).is_none()
+                && property.is_explorable(timers)
+                && !matches!(property, Property::ConsistentCut | Property::CausalOrder)
+        });
+        let means_something = |&(fault, _): &(&str, u8)| match fault {
+            "suspicions" if excludes => algorithm.heeds_reports(case.mode()),
+            "campaigns" if excludes => algorithm == Algorithm::TokenRecovery,
+            _ => true,
+        };
+        let faults = budget.items().into_iter().filter(means_something).map(|(fault, _)| fault);
+        Self {
+            property: property.name(),
+            budget,
+            properties: properties.map(Property::name).collect(),
+            faults: faults.collect(),
+        }
     }
 }
 

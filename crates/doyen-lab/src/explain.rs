@@ -5,6 +5,7 @@ mod faults;
 use doyen_check::counterexample::{Counterexample, Course};
 use doyen_core::config::Mode;
 use doyen_core::config::exclusion::{Sets, Tree};
+use doyen_core::exclusion::lock_service::lock_config;
 use doyen_core::members::NodeId;
 use doyen_core::registry::Algorithm;
 use doyen_core::time::Span;
@@ -81,7 +82,7 @@ pub(crate) fn explain(request: &Request) -> Result<Explanation, Problem> {
             (schedule::command(), file.to_toml(), sentence)
         }
     };
-    let check = Suggestion::of(&opened.scenario);
+    let check = Suggestion::of(&opened.scenario, &opened.case);
     Ok(Explanation { title, about, command, toml, sentence: sentence.0, check })
 }
 
@@ -231,10 +232,16 @@ impl Sentence {
                 self.choices(all.map(|sets| Choice::new(&sets, sets.name())));
                 self.say(". ");
             }
+            Algorithm::LockService => {
+                let grant = lock_config(&case.config).lease;
+                self.say("A grant lasts ");
+                self.value("time", "grant", &grant, spaced(grant));
+                self.say(". ");
+            }
             Algorithm::Raymond => {
                 self.say("The tree: ");
                 self.value("tree", "tree", &settings.tree, settings.tree.to_string());
-                self.choices(Tree::ALL.map(|tree| Choice::new(&tree, tree.name())));
+                self.choices(Tree::SHAPES.map(|tree| Choice::new(&tree, &tree.name())));
                 self.say(". ");
             }
             _ => {}

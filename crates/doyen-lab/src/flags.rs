@@ -9,11 +9,12 @@ use doyen_sim::scenario::{Scenario, ScenarioError};
 
 /// The name of every flag.
 #[rustfmt::skip]
-pub const NAMES: [&str; 45] = [
+pub const NAMES: [&str; 46] = [
     "algorithm", "mode", "members", "dead", "initiators", "leader", "attr", "ring", "convention", "announce", "contact-dead",
     "delay", "bound", "loss", "duplicate", "seed", "until", "fifo", "reliable", "detector", "heartbeat", "window", "preempt",
     "processing", "crash", "restart", "pause", "clock", "cut", "partition", "heal", "drop", "late", "twice",
-    "requests", "hold", "repeat", "think", "sets", "tree", "voters", "votes", "ask-all", "back-off", "snapshot",
+    "requests", "hold", "repeat", "think", "sets", "tree", "grant", "voters", "votes", "ask-all", "back-off",
+    "snapshot",
 ];
 
 /// The flags that need no value on the command line.
@@ -25,8 +26,13 @@ const FAULTS: [&str; 8] =
 
 /// Sets in `scenario` what a flag says.
 pub(crate) fn apply(scenario: &mut Scenario, name: &str, value: &str) -> Result<(), ScenarioError> {
-    if FAULTS.contains(&name) {
-        return add_fault(scenario, name, value);
+    // The next message of a kind is a fault, and one that is named is a change.
+    let is_loss = name == "drop" && (value.is_empty() || value.contains('@'));
+    if FAULTS.contains(&name) || is_loss {
+        add_fault(scenario, name, value)?;
+        if !value.is_empty() || !is_loss {
+            return Ok(());
+        }
     }
     let set = match name {
         "algorithm" => set(&mut scenario.algorithm, value),
@@ -46,6 +52,7 @@ pub(crate) fn apply(scenario: &mut Scenario, name: &str, value: &str) -> Result<
         "think" => set(&mut scenario.think, value),
         "sets" => set(&mut scenario.sets, value),
         "tree" => set(&mut scenario.tree, value),
+        "grant" => set(&mut scenario.grant, value),
         "voters" => set_number(&mut scenario.voters, value),
         "votes" => set_number(&mut scenario.votes, value),
         "ask-all" => switch(value).map(|on| scenario.ask_all = on.unwrap_or_default()),
@@ -142,11 +149,11 @@ mod tests {
 
     /// A value of every flag, in the order of the names.
     #[rustfmt::skip]
-    const VALUES: [&str; 44] = [
+    const VALUES: [&str; 45] = [
         "bully", "hardened", "1..5", "4,5", "1,2@1ms", "3", "3=90,1=7", "random", "configured", "all", "true",
         "uniform:1ms..2ms", "2ms", "5%", "1%", "7", "1s", "false", "true", "5ms", "4ms", "1ms", "9ms", "1ms", "5@3ms,forwards",
         "5@9ms,fresh", "3@2ms+10ms", "3=0.9@0", "1>3@2ms", "1,2/3,4@2ms", "50ms", "5:1:OK", "5:1:OK:2+2ms", "5:1:OK:3",
-        "1,3@2ms", "5ms", "20", "exp:1ms", "grid", "line", "3", "2", "true", "uniform:1ms..4ms",
+        "1,3@2ms", "5ms", "20", "exp:1ms", "grid", "line", "9ms", "3", "2", "true", "uniform:1ms..4ms",
     ];
 
     #[test]
@@ -163,5 +170,10 @@ mod tests {
             }
         }
         assert!(apply(&mut Scenario::default(), "speed", "3").is_err());
+        let mut scenario = Scenario::default();
+        for value in ["TOKEN@7ms", "1:2:TOKEN", ""] {
+            apply(&mut scenario, "drop", value).unwrap();
+        }
+        assert_eq!(scenario, Scenario::default());
     }
 }

@@ -2,6 +2,7 @@
 //! incidents of other systems. One row a
 //! file of `scenarios/`; a test compares the two.
 
+use doyen_core::registry::Algorithm;
 use doyen_sim::scenario::Scenario;
 
 /// A group of scenarios.
@@ -156,10 +157,11 @@ pub fn find(name: &str) -> Result<&'static Entry, String> {
         }
     };
     let nearest = entries().min_by_key(distance).filter(|it| distance(it) <= name.len() / 2);
-    let hint = nearest.map_or_else(
-        || "`doyen scenarios` lists them".to_owned(),
-        |entry| format!("did you mean {}?", entry.name),
-    );
+    let hint = match nearest {
+        _ if name.parse::<Algorithm>().is_ok() => format!("did you mean --algorithm {name}?"),
+        Some(entry) => format!("did you mean {}?", entry.name),
+        None => "`doyen scenarios` lists them".to_owned(),
+    };
     Err(format!("there is no scenario `{name}`; {hint}"))
 }
 
@@ -266,6 +268,7 @@ const EXCLUSION: &[Entry] = entries! {
     "cs677/a-forgetful-voter-lets-two-in"
     "cs677/a-lost-token-blocks-the-ring"
     "cs677/a-serial-medium-delays-2-n-minus-1"
+    "cs677/an-empty-table-lets-two-in"
     "cs677/any-crash-blocks-ricart-agrawala"
     "cs677/asking-just-after-the-token-waits-almost-n"
     "cs677/centralised-at-the-coordinator-costs-nothing"
@@ -279,6 +282,7 @@ const EXCLUSION: &[Entry] = entries! {
     "cs677/voting-with-equal-back-off-never-ends"
     "cs425/a-dead-arbiter-blocks-its-sets"
     "cs425/a-doubled-reply-lets-two-in"
+    "cs425/a-false-report-lets-two-in"
     "cs425/an-inner-crash-splits-the-tree"
     "cs425/an-overtaken-waiter-deadlocks"
     "cs425/exit-sends-only-deferred-replies"
@@ -343,6 +347,8 @@ const INCIDENTS: &[Entry] = entries! {
     "quorum/a-measured-attribute-of-the-leader"
     "quorum/a-member-founded-twice"
     "quorum/a-pause-and-a-dead-leader"
+    "quorum/a-pause-and-a-leader-that-is-cut-off"
+    "quorum/a-pause-and-a-lost-transfer"
     "quorum/a-pause-and-a-transfer"
     "quorum/a-planned-restart"
     "quorum/a-rejoin-asks-again-at-once"
@@ -364,6 +370,7 @@ const INCIDENTS: &[Entry] = entries! {
     "quorum/an-old-disk-of-an-earlier-life"
     "quorum/an-old-disk-of-the-last-life"
     "quorum/braft-405-a-vote-is-no-lease"
+    "quorum/every-machine-is-replaced-in-turn"
     "quorum/f01-slow-leader"
     "quorum/f02-partition-heals"
     "quorum/gen-leader-the-best-boots-while-a-lower-leads"
@@ -385,10 +392,17 @@ const SERVICES: &[Entry] = entries! {
     "cs425/a-marker-that-overtakes-loses-30"
     "cs425/every-initiator-can-record-it"
     "cs425/snapshot-90-80-70-totals-290"
+    "services/a-holder-keeps-its-lock-over-a-failover"
+    "services/a-holder-that-raises-its-token-makes-two"
+    "services/a-late-grant-of-an-old-term-is-refused"
     "services/a-lost-token-is-made-once"
+    "services/a-majority-of-claims-is-not-enough"
+    "services/a-paused-holder-is-fenced"
     "services/a-probe-keeps-a-live-token"
+    "services/a-silent-member-costs-one-grant-time"
     "services/a-stable-sequencer-delivers-what-a-majority-has"
     "services/an-eager-sequencer-loses-what-it-delivered"
+    "services/an-empty-table-lets-two-in"
     "services/no-message-is-delivered-twice"
     "services/the-sequencer-renumbers-after-a-gap"
 };
@@ -444,6 +458,8 @@ mod tests {
             let problem = find(name).unwrap_err();
             assert!(problem.ends_with("did you mean flaws/f09-flapping?"), "{problem}");
         }
+        let problem = find("bully").expect_err("an algorithm");
+        assert!(problem.ends_with("did you mean --algorithm bully?"), "{problem}");
         assert!(find("nothing like it").unwrap_err().contains("doyen scenarios"));
     }
 }

@@ -11,10 +11,9 @@ use crate::{flags, gallery, limits, schedule};
 
 /// The flags that `doyen sim` has and `doyen check` has not: the fault budget stands for them, or they change nothing.
 #[rustfmt::skip]
-const OF_SIM_ALONE: [&str; 27] = [
+const OF_SIM_ALONE: [&str; 20] = [
     "delay", "processing", "bound", "loss", "duplicate", "seed", "until", "crash", "restart", "pause", "clock", "cut",
-    "partition", "heal", "drop", "late", "twice", "requests", "hold", "repeat", "think", "sets", "tree", "voters", "votes",
-    "ask-all", "back-off",
+    "partition", "heal", "drop", "late", "twice", "hold", "think", "grant",
 ];
 
 /// The source of a run, as requests and addresses name it.
@@ -170,7 +169,7 @@ fn check_length(text: &str) -> Result<(), Problem> {
 impl Opened {
     /// The scenario with everything that the flags set.
     pub(crate) fn toml(&self) -> String {
-        toml::to_string(&self.scenario).expect("a scenario can always be written")
+        self.scenario.to_toml()
     }
 }
 

@@ -43,6 +43,7 @@ pub(crate) fn algorithm_title(algorithm: Algorithm) -> &'static str {
         Algorithm::Raymond => "Raymond",
         Algorithm::SuzukiKasami => "Suzuki–Kasami",
         Algorithm::TokenRecovery => "Token recovery",
+        Algorithm::LockService => "Lock service",
         Algorithm::Bank => "Bank",
         Algorithm::Sequencer => "Sequencer",
     }

@@ -162,6 +162,37 @@ fn the_first_question_about_a_flaw_is_never_answered_by_all_is_well() {
     }
 }
 
+/// The checker finds what scenarios of mutual exclusion show, and is asked only what means something to them.
+#[test]
+fn mutual_exclusion_is_checked() {
+    for (name, property) in [
+        ("cs425/an-overtaken-waiter-deadlocks", "served"),
+        ("cs425/plain-maekawa-deadlocks", "served"),
+        ("cs425/a-doubled-reply-lets-two-in", "one-inside"),
+        ("cs677/an-empty-table-lets-two-in", "one-inside"),
+        ("cs677/a-lost-token-blocks-the-ring", "served"),
+    ] {
+        let source = json!({ "gallery": name, "flags": [] });
+        let asked = &answer("explain", &json!({ "source": source }))["check"];
+        assert_eq!(asked["property"], property, "{name}");
+        let properties = asked["properties"].as_array().unwrap();
+        assert!(properties.contains(&json!("served")) && !properties.contains(&json!("A1")));
+        assert!(!asked["faults"].as_array().unwrap().contains(&json!("campaigns")), "{name}");
+        let request = json!({ "source": source, "property": property, "budget": asked["budget"] });
+        let found = answer("check", &request);
+        assert_eq!((&found["verdict"], &found["property"]), (&json!("violated"), &json!(property)));
+        assert_eq!(found["run"]["purpose"], "excludes", "{name}");
+    }
+    let flags = json!([["algorithm", "lamport"], ["members", "2"], ["requests", "all"]]);
+    let found = answer("check", &json!({ "source": { "flags": flags } }));
+    assert_eq!(found["verdict"], "holds", "{found}");
+    let command = "doyen check --algorithm lamport --members 2 --requests all";
+    assert_eq!(found["command"], command);
+    let source = json!({ "flags": flags });
+    let refused = call("check", &json!({ "source": source, "property": "A1" })).unwrap_err();
+    assert_eq!(refused["key"], "property");
+}
+
 #[test]
 fn a_member_that_is_down_can_be_brought_up() {
     let flags = json!([["dead", ""]]);

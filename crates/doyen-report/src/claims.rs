@@ -39,7 +39,7 @@ use doyen_core::registry::Purpose;
 use doyen_sim::metrics::Outcome;
 use doyen_sim::run;
 use doyen_sim::scenario::Case;
-pub use entry::{EntryRow, EntryTable, entry_tables};
+pub use entry::{EntryRow, EntryTable, Selection, entry_tables};
 use trial::{Entry, Trial};
 
 /// The statements and the costs, as they are written.
@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn every_entry_costs_what_its_formula_says() {
-        let tables = entry_tables(&one_by_one);
+        let tables = entry_tables(&Selection::default(), &one_by_one);
         let names: Vec<&str> = tables.iter().map(|table| table.algorithm).collect();
         assert_eq!(names, Algorithm::EXCLUSIONS.map(Algorithm::name));
         for table in &tables {
@@ -296,6 +296,18 @@ mod tests {
             assert_eq!(table.rows.is_empty(), is_recovery, "{}", table.algorithm);
             for row in &table.rows {
                 assert!(row.matches, "{}: {row:#?}", table.algorithm);
+            }
+        }
+    }
+
+    #[test]
+    fn an_entry_costs_what_its_formula_says_at_any_size() {
+        let selection =
+            Selection { members: (3..=31).step_by(2).collect(), cases: vec!["idle", "saturated"] };
+        for table in entry_tables(&selection, &one_by_one) {
+            for row in &table.rows {
+                assert!(row.matches, "{}: {row:#?}", table.algorithm);
+                assert!(selection.cases.contains(&row.case.as_str()));
             }
         }
     }

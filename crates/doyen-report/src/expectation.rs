@@ -47,6 +47,9 @@ pub fn differences(case: &Case, outcome: &Outcome, formula: Option<&Formula>) ->
     found.compare("entries", expect.entries, entries);
     let two_inside = run.is_some_and(|run| run.overlap > Span::ZERO || !run.broken.is_empty());
     found.compare("two_inside", expect.two_inside, two_inside);
+    let fencing = run.and_then(|run| run.fencing).unwrap_or_default();
+    found.compare("refused_writes", expect.refused_writes, fencing.refused_writes);
+    found.compare("lost_grants", expect.lost_grants, fencing.lost_grants);
     if let Some(must) = &expect.waiting {
         let waiting: Vec<u32> = run.iter().flat_map(|run| &run.waiting).map(|id| id.0).collect();
         let mut must = must.clone();
@@ -93,7 +96,7 @@ impl Differences {
     }
 
     fn leader(&mut self, what: &str, must: Option<Option<NodeId>>, is: Option<NodeId>) {
-        let name = |id: Option<NodeId>| id.map_or("nobody".to_owned(), |id| id.to_string());
+        let name = |id: Option<NodeId>| id.map_or("none".to_owned(), |id| id.to_string());
         if let Some(must) = must
             && must != is
         {

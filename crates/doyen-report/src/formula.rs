@@ -78,6 +78,7 @@ pub fn of(case: &Case) -> Option<Formula> {
         | Algorithm::Raymond
         | Algorithm::SuzukiKasami
         | Algorithm::TokenRecovery
+        | Algorithm::LockService
         | Algorithm::Bank
         | Algorithm::Sequencer => return None,
     };

@@ -52,7 +52,8 @@ use std::collections::BTreeMap;
 
 use doyen_core::config::Mode;
 use doyen_core::registry::Algorithm;
-use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer};
 use toml::{Table, Value};
 
 use doyen_sim::document;
@@ -128,10 +129,16 @@ struct Written {
     title: String,
     about: String,
     seed: Option<u64>,
+    /// Read by itself ([`document::read_beside`]).
+    #[serde(deserialize_with = "leave_out")]
     base: Scenario,
     faults: BTreeMap<String, Table>,
     sweep: Vec<BTreeMap<String, Axis>>,
     report: Vec<chart::Entry>,
+}
+
+fn leave_out<'de, D: Deserializer<'de>>(base: D) -> std::result::Result<Scenario, D::Error> {
+    IgnoredAny::deserialize(base).map(|_| Scenario::default())
 }
 
 /// One sweep: every combination of what its keys run through.
@@ -165,7 +172,8 @@ impl Plan {
     /// Reads a plan from TOML. `name` is what errors call the text; they name the line as well. Every combination is
     /// checked: a plan that is read can be run.
     pub fn from_toml(name: &str, text: &str, limits: &Limits) -> std::result::Result<Self, String> {
-        let written: Written = document::read(name, text)?;
+        let (written, base) = document::read_beside(name, text, "base", Scenario::from_value)?;
+        let written = Written { base: base.unwrap_or_default(), ..written };
         written.resolve(limits).map_err(|error| match line_of(text, &error.key) {
             Some(line) => format!("{name}:{line}: {error}"),
             None => format!("{name}: {error}"),
@@ -225,8 +233,7 @@ impl Written {
         let reports = (self.report.iter().enumerate())
             .map(|(index, entry)| entry.resolve(&names).map_err(|error| at("report", index, error)))
             .collect::<Result<_>>()?;
-        let mut base = Table::try_from(&self.base)
-            .map_err(|error| ScenarioError::new("base", error.to_string()))?;
+        let mut base = self.base.to_table();
         base.entry("message_limit").or_insert(Value::Integer(MESSAGE_LIMIT));
         let runs = sweeps.iter().map(|sweep| sweep.runs).sum();
         let mut plan = Plan {

@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn a_row_is_the_scenario_it_names() {
         let plan = plan(PLAN);
-        let text = toml::to_string(&plan.job(17).unwrap().scenario).unwrap();
+        let text = plan.job(17).unwrap().scenario.to_toml();
         let again = doyen_sim::scenario::Scenario::from_toml("run 17", &text).unwrap();
         let digest = run::run(&again, None).digest;
         assert_eq!(row(&plan, 17).unwrap().summary.outcome.digest, digest);

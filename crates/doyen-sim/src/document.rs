@@ -14,11 +14,34 @@ const MOST: usize = 20;
 
 /// Reads a document called `name`. The error has a line for each mistake.
 pub fn read<T: DeserializeOwned>(name: &str, text: &str) -> Result<T, String> {
+    read_by(name, text, |table| T::deserialize(Deserializer::from(table)))
+}
+
+/// Reads a document of which `part` reads what is at `key`, if that is there. So the part that several kinds of documents
+/// share, a scenario, is read by one function, which is compiled once.
+pub fn read_beside<T: DeserializeOwned, P>(
+    name: &str,
+    text: &str,
+    key: &str,
+    part: fn(Spanned<DeValue<'_>>) -> Result<P, Error>,
+) -> Result<(T, Option<P>), String> {
+    read_by(name, text, |mut table| {
+        let part = table.get_mut().remove(key).map(part).transpose()?;
+        Ok((T::deserialize(Deserializer::from(table))?, part))
+    })
+}
+
+/// Reads a document by `read` until nothing is wrong with what is left of it.
+fn read_by<T>(
+    name: &str,
+    text: &str,
+    read: impl Fn(Spanned<DeTable<'_>>) -> Result<T, Error>,
+) -> Result<T, String> {
     // What is no TOML at all cannot be read on.
     let mut rest = DeTable::parse(text).map_err(|error| mistake(name, text, &error))?;
     let mut mistakes: Vec<(usize, String)> = Vec::new();
     loop {
-        let error = match T::deserialize(Deserializer::from(rest.clone())) {
+        let error = match read(rest.clone()) {
             Ok(value) if mistakes.is_empty() => return Ok(value),
             Ok(_) => break,
             Err(error) => error,

@@ -123,6 +123,11 @@ pub enum Action {
     LinkOverride(LinkOverride),
     /// Every cut, partition and link override is over.
     Heal,
+    /// The next message of a kind that any member sends is lost.
+    Drop {
+        /// The name of the kind.
+        kind: String,
+    },
     /// A member notices that the coordinator is gone.
     Campaign(NodeId),
     /// An operator gives a member a command.
@@ -267,6 +272,7 @@ impl Action {
             Self::Partition { .. } => "partition",
             Self::LinkOverride(_) => "link",
             Self::Heal => "heal",
+            Self::Drop { .. } => "drop",
             Self::Campaign(_) => "campaign",
             Self::Command { command: AdminCommand::Snapshot, .. } => "snapshot",
             Self::Command { .. } | Self::Attributes { .. } => "command",
@@ -308,7 +314,7 @@ impl Fault {
             Action::LinkOverride(LinkOverride { from, to, .. }) => {
                 from.iter_mut().chain(to).map(|id| (kind, id)).collect()
             }
-            Action::Heal => Vec::new(),
+            Action::Heal | Action::Drop { .. } => Vec::new(),
             Action::Command { member, command } => match command {
                 AdminCommand::Transfer { to } | AdminCommand::Prefer { member: to, .. } => {
                     vec![("member", member), ("to", to)]

@@ -12,7 +12,6 @@ use std::borrow::Cow;
 
 use crate::cut::Cut;
 use crate::delivered::Delivered;
-use crate::message::MessageName;
 use crate::time::Time;
 
 /// What a run came to: the one form for `--json`, the rows of sweeps and summaries. Times are virtual nanoseconds.
@@ -60,7 +59,7 @@ pub struct Outcome {
     pub exclusion: Option<sections::Exclusion>,
     /// The messages that the scenario changes, but that no member sent.
     #[serde(skip)]
-    pub never_sent: Vec<MessageName>,
+    pub never_sent: Vec<String>,
     /// A fingerprint of what happened, in order: when who received, missed or forwarded a message of which kind from
     /// whom, when whose timer fired and which, every crash and restart, and every view that changed.
     #[serde(serialize_with = "as_hex")]

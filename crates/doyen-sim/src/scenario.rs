@@ -20,6 +20,8 @@ use doyen_core::config::exclusion::{Sets, Tree};
 use doyen_core::registry::Algorithm;
 use doyen_core::time::Span;
 use serde::{Deserialize, Serialize};
+use toml::Spanned;
+use toml::de::{DeValue, ValueDeserializer};
 
 use crate::document;
 use crate::fault::{Chaos, Fault, LinkOverride};
@@ -82,7 +84,7 @@ pub struct Scenario {
     /// The voting sets of maekawa: `cyclic` (default), `grid`, `plane` or `majority`.
     #[serde(with = "text")]
     pub sets: Option<Sets>,
-    /// The tree of raymond: `star` (default), `line` or `binary`.
+    /// The tree of raymond: `star` (default), `line`, `binary`, or its edges: `"1-2,1-3,3-4"`.
     #[serde(with = "text")]
     pub tree: Option<Tree>,
     /// How many members vote with voting: the highest ones; all by default.
@@ -95,6 +97,9 @@ pub struct Scenario {
     /// How long it waits after too few votes, written as `delay` is; by default from D/2 to 4 D.
     #[serde(with = "text")]
     pub back_off: Option<DelayModel>,
+    /// How long a grant of the lock service lasts; as long as three vote leases by default.
+    #[serde(with = "text")]
+    pub grant: Option<Span>,
     /// To whom a bully announces itself: `lower` (default) or `all`.
     pub announce: Option<String>,
     /// The seed of everything random; 1 by default.
@@ -375,6 +380,10 @@ pub struct Expect {
     pub entries: Option<u64>,
     /// Whether two members were inside at once at any time.
     pub two_inside: Option<bool>,
+    /// How many writes of earlier holders the resource refused, by their fences.
+    pub refused_writes: Option<u32>,
+    /// How many stays ended because the grant was over, before the program left.
+    pub lost_grants: Option<u32>,
     /// These members wait at the end, and no others do.
     pub waiting: Option<Vec<u32>>,
     /// The members in the order in which they entered.
@@ -463,6 +472,27 @@ impl Scenario {
             ),
             false => mistakes,
         })
+    }
+
+    /// Reads a scenario that is a part of another document.
+    pub fn from_value(value: Spanned<DeValue<'_>>) -> Result<Self, toml::de::Error> {
+        Self::deserialize(ValueDeserializer::from(value))
+    }
+
+    /// Reads a scenario from a table that a program has made.
+    pub fn from_table(table: &toml::Table) -> Result<Self, toml::de::Error> {
+        toml::from_str(&table.to_string())
+    }
+
+    /// The scenario as TOML.
+    pub fn to_toml(&self) -> String {
+        self.to_table().to_string()
+    }
+
+    /// The scenario as a table in TOML. Whoever writes a scenario, or reads one, does it by a function here: what serde makes
+    /// of so many keys is compiled once.
+    pub fn to_table(&self) -> toml::Table {
+        toml::Table::try_from(self).expect("a scenario can always be written")
     }
 
     /// Reads a scenario from TOML and checks it.

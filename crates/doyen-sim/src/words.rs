@@ -1,5 +1,7 @@
 //! Numbers and lists as people write them.
 
+use doyen_core::time::Span;
+
 /// `2,104,332`.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
@@ -15,25 +17,12 @@ pub fn grouped(number: u64) -> String {
 
 /// A time in the unit that suits it, with the three digits that matter: `17.2 ms`, `250 µs`.
 pub fn time(nanos: u64) -> String {
-    let (unit, name) = match nanos {
-        0 => return "0 ms".to_owned(),
-        1..1_000 => (1, "ns"),
-        1_000..1_000_000 => (1_000, "µs"),
-        1_000_000..1_000_000_000 => (1_000_000, "ms"),
-        _ => (1_000_000_000, "s"),
-    };
-    let value = nanos as f64 / f64::from(unit);
-    let digits = match value {
-        100.0.. => 0,
-        10.0.. => 1,
-        _ => 2,
-    };
-    let number = format!("{value:.digits$}");
-    let number = match digits {
-        0 => &*number,
-        _ => number.trim_end_matches('0').trim_end_matches('.'),
-    };
-    format!("{number} {name}")
+    let text = Span::from_nanos(nanos).rounded_to(3).to_string();
+    match text.split_at(text.find(char::is_alphabetic).unwrap_or(text.len())) {
+        (number, "") => format!("{number} ms"),
+        (number, "us") => format!("{number} µs"),
+        (number, unit) => format!("{number} {unit}"),
+    }
 }
 
 /// `one`, `one and two`, `one, two and three`.

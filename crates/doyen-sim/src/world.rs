@@ -37,7 +37,7 @@ use doyen_core::protocol::{
 };
 use doyen_core::time::{Delay, Span};
 
-use crate::fault::{Chaos, ChaosKind, Fault, PaceOverride};
+use crate::fault::{Action, Chaos, ChaosKind, Fault, PaceOverride};
 use crate::hash::{FastHasher, FastMap};
 use crate::initiators::Initiators;
 use crate::message::MessageChange;
@@ -147,6 +147,8 @@ pub struct World<'a, 'o, P: Protocol> {
     watches: Vec<Watch>,
     /// How many messages have still to be sent until the one that each of the setup's changes names, itself included.
     changes_left: Vec<u32>,
+    /// The kinds of which the next message is lost, and since when.
+    losses: Vec<(Time, usize)>,
     /// Faults whose count was reached in the middle of an event: they are due when its effects are done.
     due: VecDeque<usize>,
     /// Whether an observer, a monitor, a fault or a change wants to know of every message.
@@ -271,7 +273,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         let Watchers { observer, monitor, progress } = watchers;
         let count = setup.members.len();
         let mut wishes = Vec::new();
-        let members = Roster::new(setup.members, |id| {
+        let members = Roster::new(setup.members, setup.config, |id| {
             let (protocol, wished) = found::<P>(setup, id);
             wishes.extend(wished.map(|out| (id, out)));
             protocol
@@ -281,7 +283,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             now: Time::ZERO,
             queue: Queue::new(setup.network.delay.range(), count),
             members,
-            processes: Processes::new(count as u32, P::has_sessions()),
+            processes: Processes::new(count as u32, P::has_sessions(setup.config)),
             network: Network::new(setup.network.clone()),
             random: Random::new(setup.seed),
             armed: FastMap::default(),
@@ -295,9 +297,13 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             pauses: FastMap::default(),
             leases: FastMap::default(),
             survived: Vec::new(),
-            watched: observer.is_some() || monitor.is_some() || !setup.changes.is_empty(),
+            watched: observer.is_some()
+                || monitor.is_some()
+                || !setup.changes.is_empty()
+                || setup.faults.iter().any(|fault| matches!(fault.what, Action::Drop { .. })),
             watches: Vec::new(),
             changes_left: setup.changes.iter().map(|it| it.message.number).collect(),
+            losses: Vec::new(),
             due: VecDeque::new(),
             clients: setup.requests.map(|_| Clients::new()),
             metrics: Recorder::new(P::kinds(setup.config)),
@@ -379,7 +385,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
 
     /// Whether nothing is left but background work, and that has gone on alone for long enough.
     fn is_quiet(&mut self) -> bool {
-        if self.work > 0 || P::has_sessions() && self.has_unmet() {
+        if self.work > 0 || P::has_sessions(self.setup.config) && self.has_unmet() {
             self.quiet_since = None;
             return false;
         }
@@ -429,7 +435,11 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
     }
 
     fn id(&self, position: u32) -> NodeId {
-        let member = if P::has_sessions() { self.processes.owner(position) } else { position };
+        let member = if P::has_sessions(self.setup.config) {
+            self.processes.owner(position)
+        } else {
+            position
+        };
         self.setup.members.at(member as usize)
     }
 
@@ -630,7 +640,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             return;
         };
         let to = to as u32;
-        if P::has_sessions() {
+        if P::has_sessions(self.setup.config) {
             return self.post(from, to, message, lag);
         }
         let kind = P::kind_index(self.setup.config, &message);
@@ -706,6 +716,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
     }
 
     fn announce(&mut self, position: u32, view: View) {
+        let view = self.by_the_clock(position, view);
         let leads = view.role.leads();
         let member = &mut self.members[position];
         let led = std::mem::replace(&mut member.leads, leads);

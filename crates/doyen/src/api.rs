@@ -5,10 +5,12 @@
 //!   GET  /                                     {"name": LEADER} for programs, a page for browsers (its files: /web/…)
 //!   GET  /v1/leader /v1/status /v1/members     what this node knows
 //!   GET  /v1/history                           the latest changes of leadership, with reasons
+//!   GET  /v1/clock                             what its wall clock shows
 //!   GET  /v1/watch                             changes as they happen (server-sent events)
 //!   POST /v1/permit                            the right to act as the leader for a time, which a transfer waits for
 //!   GET  /v1/locks                             which locks are held, on the leader
 //!   POST /v1/locks/NAME …/keep …/release       a lock in the whole cluster, with a fencing token
+//!   GET  /v1/groups /v1/groups/NAME            which member leads which group; /groups/NAME/leader: 200 or 503
 //!   POST /v1/resign /v1/transfer /v1/drain …   admin commands
 //!   GET  /metrics /openapi.json                for programs
 //! ```
@@ -27,6 +29,7 @@ mod call;
 mod commands;
 mod connections;
 mod forward;
+mod groups;
 mod health;
 mod keys;
 mod locks;
@@ -59,7 +62,8 @@ use tokio::sync::{oneshot, watch as channel};
 use utoipa::openapi::{InfoBuilder, OpenApi, OpenApiBuilder};
 use utoipa_axum::router::OpenApiRouter;
 
-use crate::node::Handle;
+use crate::node::keys::NewKeys;
+use crate::node::{CommandError, Handle};
 use crate::page;
 use audit::Audit;
 use auth::Auth;
@@ -75,10 +79,11 @@ use watchers::Watchers;
 
 pub use auth::{Admin, BearerSecret, PreparedAdmin, SECRET_FILE, SecretError, only_value};
 pub use commands::{Accepted, Drain, MemberRef, Pause, Prefer, Transfer};
+pub use groups::{GroupList, GroupReport};
 pub use keys::{Diagnosis, KeyOffer, KeyRef};
 pub use permit::{PermitGiven, PermitRequest, TokenGiven};
 pub use problem::Problem;
-pub use report::{LeaderReport, Name};
+pub use report::{ClockReading, LeaderReport, Name};
 pub use socket::{SOCKET_FILE, connect};
 
 /// The longest body of a request, in bytes. No command needs a tenth of it.
@@ -186,14 +191,33 @@ impl Server {
     }
 }
 
-/// Reads the admin secret of a running server again. Cheap to clone.
+/// Reads the admin secret and the keys of a running node again. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct SecretReloader(Arc<Auth>);
 
 impl SecretReloader {
-    /// Reads the file again; if that fails, the old secret stays.
-    pub fn reload(&self) -> Result<(), SecretError> {
-        self.0.reload()
+    /// Reads both files again. Nothing changes before what they contain is adopted.
+    pub async fn read(&self, handle: &Handle) -> Result<NewSecrets, CommandError> {
+        let secret = self.0.read_secret();
+        let secret = secret.map_err(|error| CommandError::InvalidSecret(error.to_string()))?;
+        Ok(NewSecrets { auth: Arc::clone(&self.0), secret, keys: handle.read_keys().await? })
+    }
+}
+
+/// An admin secret and keys that were read and are not used yet.
+#[derive(Debug)]
+pub struct NewSecrets {
+    auth: Arc<Auth>,
+    secret: Option<BearerSecret>,
+    keys: NewKeys,
+}
+
+impl NewSecrets {
+    /// Uses both, and returns the keys as text. If that fails, nothing has changed.
+    pub async fn adopt(self) -> Result<String, CommandError> {
+        let keys = self.keys.adopt().await?;
+        self.auth.adopt_secret(self.secret);
+        Ok(keys)
     }
 }
 
@@ -377,6 +401,7 @@ fn open_routes() -> OpenApiRouter<App> {
         .merge(watch::routes())
         .merge(permit::routes())
         .merge(locks::routes())
+        .merge(groups::routes())
         .merge(metrics::routes())
 }
 
@@ -390,6 +415,7 @@ fn router(app: App) -> Router {
     let forwards = || from_fn_with_state(app.clone(), forward::route);
     let open = open
         .route_layer(forwards())
+        .route_layer(from_fn_with_state(app.clone(), audit::audit_if_named))
         .merge(health::options_routes())
         .merge(page::files().layer(map_response(page::secure)))
         .route("/openapi.json", get(async || Json(document)))

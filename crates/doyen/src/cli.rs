@@ -9,6 +9,7 @@ mod algorithms;
 mod change_hook;
 mod check;
 pub(crate) mod client;
+mod clocks;
 mod cluster;
 mod commands;
 mod compare;
@@ -17,6 +18,7 @@ mod election;
 mod estimate;
 mod explain;
 mod fence;
+mod groups;
 mod help;
 mod history;
 mod init;
@@ -34,6 +36,7 @@ mod reload;
 mod replay;
 mod run;
 mod scenarios;
+mod section;
 pub(crate) mod server_sent;
 mod service;
 mod sim;
@@ -123,11 +126,13 @@ enum Command {
     Algorithms(algorithms::Algorithms),
     Scenarios(scenarios::Scenarios),
     Status(status::Status),
+    Groups(groups::Groups),
     Wait(wait::Wait),
     Watch(watch::Watch),
     History(history::History),
     Explain(explain::Explain),
     Doctor(doctor::Doctor),
+    Clocks(clocks::Clocks),
     #[command(hide = true)]
     Manual(manual::Manual),
     #[command(flatten)]
@@ -156,7 +161,8 @@ fn run() -> Result<Answer> {
         io::stdout().write_all(INTRODUCTION.as_bytes())?;
         return Ok(Answer::Yes);
     }
-    let command = help::grouped(help::with_negative_numbers(Arguments::command()));
+    let command = help::with_negative_numbers(Arguments::command());
+    let command = help::grouped(help::with_flowing_texts(command));
     let matches = command.try_get_matches();
     let arguments = match matches.and_then(|matches| Arguments::from_arg_matches(&matches)) {
         Ok(arguments) => arguments,
@@ -181,11 +187,13 @@ fn run() -> Result<Answer> {
         Command::Algorithms(algorithms) => algorithms.run(),
         Command::Scenarios(scenarios) => scenarios.run(),
         Command::Status(status) => status.run(),
+        Command::Groups(groups) => groups.run(),
         Command::Wait(wait) => wait.run(),
         Command::Watch(watch) => watch.run(),
         Command::History(history) => history.run(),
         Command::Explain(explain) => explain.run(),
         Command::Doctor(doctor) => doctor.run(),
+        Command::Clocks(clocks) => clocks.run(),
         Command::Manual(manual) => manual.run(Arguments::command()),
         Command::Admin(admin) => admin.run(),
     }

@@ -5,7 +5,7 @@
 //! suspend as well. On other systems the monotonic clock is the best there is, and a node warns about it when it starts
 //! ([`caveat`]).
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use doyen_core::time::Span;
 use rustix::time::{ClockId, clock_gettime};
@@ -23,6 +23,26 @@ pub fn caveat() -> Option<&'static str> {
         "no clock of this system counts the time for which it is suspended: after a suspend, a leader may rely on a lease \
          that is over. Prevent this machine from being suspended, and check fencing tokens",
     )
+}
+
+/// The wall clock, in milliseconds since 1970: for people, and for comparison with other machines.
+pub fn unix_ms() -> u64 {
+    unix_us() / 1000
+}
+
+/// The same in microseconds.
+pub fn unix_us() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// Reads a length of time: `1.5ms`, `20us`, `3s`, `5m`, `1h 30m`. At most a hundred and forty years.
+pub fn parse_span(text: &str) -> Result<Span, String> {
+    text.parse::<Span>().or_else(|problem| {
+        let long = humantime::parse_duration(text).map_err(|_| problem)?;
+        let nanos = u64::try_from(long.as_nanos()).ok().filter(|&nanos| nanos <= u64::MAX / 4);
+        nanos.map(Span::from_nanos).ok_or_else(|| format!("`{text}` is too long"))
+    })
 }
 
 /// A point in time, in nanoseconds since this machine booted. Moments of two machines cannot be compared.

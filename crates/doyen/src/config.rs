@@ -17,7 +17,7 @@
 //! | `config/schema.rs` | every setting: name, kind, default, help, example, flag |
 //! | `config/value.rs` | the kinds of values: how they are read and printed |
 //! | `config/layers.rs` | flags, variables and files, in the order of precedence |
-//! | `config/resolve.rs`, `members.rs`, `timing.rs` | settings, checked against each other |
+//! | `config/resolve.rs`, `members.rs`, `timing.rs`, `groups.rs` | settings, checked against each other |
 //! | `config/print.rs` | `--print-config` and `--example` |
 //!
 //! **Errors** name the place of a wrong value, the mistake and the remedy; all of them are reported at once. What is legal
@@ -31,6 +31,7 @@
 //! - No secret is a value: settings name files.
 //! - The default priority is 0; the higher id decides between equal priorities.
 
+mod groups;
 mod layers;
 pub(crate) mod members;
 mod print;
@@ -107,6 +108,8 @@ pub struct Settings {
     pub attribute: Attribute,
     /// The configuration of the algorithms.
     pub core: doyen_core::config::Config,
+    /// The groups that have leaders of their own, if there are any.
+    pub groups: Option<doyen_core::group::Config>,
     /// The file in which every event is recorded.
     pub trace: Option<PathBuf>,
     /// How much of that is kept.
@@ -241,12 +244,15 @@ impl Settings {
     }
 
     /// The number of this configuration in every datagram. It depends on the cluster, the voters, their kinds, the
-    /// algorithm and the version of the protocol, but not on addresses, priorities and timings.
+    /// algorithm, the version of the protocol and, where there are groups, their lease: a new leader waits out what an
+    /// earlier one granted, so the lease must be the same everywhere. It does not depend on addresses, priorities, timings
+    /// and the names of groups.
     pub fn configuration_id(&self) -> u32 {
         let voters = self.core.quorum.config_id(&self.core.members);
         // FNV-1a, like the number of the voters.
-        let algorithm = self.algorithm.name().bytes();
-        algorithm.fold(voters, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+        let lease = self.groups.as_ref().map(|groups| groups.lock.lease.as_nanos().to_le_bytes());
+        let bytes = self.algorithm.name().bytes().chain(lease.into_iter().flatten());
+        bytes.fold(voters, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
     }
 }
 

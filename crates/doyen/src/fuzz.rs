@@ -62,7 +62,9 @@ pub fn datagram(bytes: &[u8]) {
                 Algorithm::ALL.into_iter().for_each(|algorithm| decode(algorithm, bytes));
                 true
             }
-            Content::Greeting(_) | Content::Roster(_) | Content::Relay(_) => false,
+            Content::Greeting(_) | Content::Roster(_) | Content::Relay(_) | Content::Rider(_) => {
+                false
+            }
         };
         let from = opened.envelope.from;
         let Some(message) = opened.into_letter(Algorithm::Quorum, Some(address(from.0))) else {

@@ -45,6 +45,8 @@ pub struct Founding {
     pub members: Vec<NewMember>,
     /// All its terms are above this one: for a cluster that replaces one whose terms were used as fencing tokens.
     pub term_floor: u64,
+    /// Groups that each have a leader of their own: a name, and after `=` the members that should lead it.
+    pub groups: Vec<String>,
     /// More settings of every member, in TOML: the rest of the table `timing`, then other tables.
     pub settings: String,
 }
@@ -233,11 +235,15 @@ impl Founding {
             Ok(()) => format!("listen = {}\nhttp = {}\n", quoted(&me.listen()), quoted(&me.http)),
             Err(_) => String::new(),
         };
+        let groups = match &self.groups[..] {
+            [] => String::new(),
+            groups => format!("groups = {}\n", toml::Value::from(groups.to_vec())),
+        };
         let mut text = format!(
             "# {name} of the cluster `{title}`, written by `doyen init`.\n\
              # `doyen node --example` prints every setting with its default and what it is for.\n\n\
              cluster = {}\nid = {}\n{listens}key_file = \"key\"\nstate_dir = \"state\"\n\
-             algorithm = \"{algorithm}\"\n\n[timing]\nprofile = \"{}\"\n{settings}",
+             algorithm = \"{algorithm}\"\n{groups}\n[timing]\nprofile = \"{}\"\n{settings}",
             quoted(cluster),
             me.id,
             profile.name(),

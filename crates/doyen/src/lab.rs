@@ -199,7 +199,7 @@ impl Nodes {
                 flags = vec!["--lease-file".to_owned(), file.display().to_string()];
                 lease_files.push(file);
             }
-            members.push(Member::new(&folder, member.id, port, flags));
+            members.push(Member::new(&folder, member.id, port, flags)?);
         }
         setup.logs = members.iter().map(Member::log_file).collect();
         Ok(Self { members, relay, setup, lease_files })

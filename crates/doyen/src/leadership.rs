@@ -45,8 +45,9 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use doyen_core::lock::grantor::MOST_GRANTS;
 use doyen_core::members::{NodeId, Term};
-use doyen_core::protocol::Role;
+use doyen_core::protocol::{Fence, Role};
 use tokio::sync::watch;
 
 use crate::clock::Moment;
@@ -54,6 +55,9 @@ use crate::guardian::Handover;
 
 /// How many fencing tokens there are in a term.
 const TOKENS_PER_TERM: u64 = 1 << 20;
+
+/// How many fencing tokens of grants there are in a term.
+const GRANTS_PER_TERM: u64 = MOST_GRANTS + 1;
 
 /// What a node last announced about its leader and its own role.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -91,6 +95,18 @@ impl fmt::Display for FencingToken {
     }
 }
 
+/// The fence of a grant, of a lock or a group, as one number that rises: the term times 2³², plus the number of the grant in
+/// that term.
+pub fn token_of(fence: Fence) -> Option<FencingToken> {
+    let first = fence.term.0.checked_mul(GRANTS_PER_TERM)?;
+    (fence.number < GRANTS_PER_TERM).then_some(FencingToken(first + fence.number))
+}
+
+/// The fence that the token of a grant stands for.
+pub fn fence_of(FencingToken(token): FencingToken) -> Fence {
+    Fence { term: Term(token / GRANTS_PER_TERM), number: token % GRANTS_PER_TERM }
+}
+
 /// The right to act as the leader until a deadline.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Permit {
@@ -122,6 +138,8 @@ impl Permits {
     /// From now on the latest deadline is also told to the guardian that shares this memory.
     pub(crate) fn share(&self, handover: Handover) {
         let _ = self.0.handover.set(Mutex::new(handover));
+        // Of permits that were given before.
+        self.extend(Moment::default());
     }
 
     /// Records the deadline of a permit, before the permit is given. `false` if the guardian cannot be told of it.
@@ -156,6 +174,11 @@ impl Permits {
 
     pub(crate) fn end_work(&self) {
         self.0.work.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Permits have at least this token from now on.
+    pub(crate) fn raise_token(&self, FencingToken(token): FencingToken) {
+        self.0.last_token.fetch_max(token, Ordering::SeqCst);
     }
 
     /// The token of the latest start in a term, or the first one if nothing has been started.
@@ -323,6 +346,17 @@ mod tests {
         assert_eq!(permits.next_token(Term(1 << 44)), None, "there are none in this term");
         sender.send_modify(|state| state.term = Term(4));
         assert_eq!(permitted(), Some(4 << 20));
+    }
+
+    #[test]
+    fn tokens_rise_as_fences_do_and_stand_for_them() {
+        let fence = |term, number| Fence { term: Term(term), number };
+        let fences = [fence(1, 1), fence(1, MOST_GRANTS), fence(2, 1), fence(1 << 31, 7)];
+        let tokens = fences.map(|fence| token_of(fence).expect("a token"));
+        assert!(tokens.is_sorted());
+        assert_eq!(tokens.map(fence_of), fences);
+        assert_eq!(token_of(fence(1 << 32, 1)), None);
+        assert_eq!(token_of(fence(1, MOST_GRANTS + 1)), None);
     }
 
     #[tokio::test]

@@ -15,6 +15,7 @@
 //! | [`fence`] | the resource's half: refuses a fencing token that is older than the newest one |
 //! | [`guardian`] | runs a command under the lease, and ends it before the lease is over |
 //! | [`clock`] | time that counts while the machine is suspended |
+//! | `http_client` | what HTTP clients of nodes have in common, and whom they trust |
 //! | `api` | HTTP: health, status, history, permits, admin commands, metrics |
 //! | `page` | the files of the page, for the lab and for a node's dashboard |
 //!
@@ -25,7 +26,8 @@
 //! |---|---|
 //! | `http` | `api` |
 //! | `lock` | the client of `lock` |
-//! | `cli` (default) | the program `doyen`, with simulator and checker; includes `http` and `lock` |
+//! | `https` | `https://` in that client; includes `lock` |
+//! | `cli` (default) | the program `doyen`, with simulator and checker; includes `http` and `https` |
 //!
 //! A program that embeds a node needs none of them: `default-features = false`.
 
@@ -38,6 +40,8 @@ pub mod fence;
 pub mod fuzz;
 pub mod guardian;
 mod hex;
+#[cfg(feature = "lock")]
+pub mod http_client;
 pub mod init;
 pub mod key;
 pub mod leadership;

@@ -65,5 +65,6 @@ pub(crate) fn founding(ports: &[u16], algorithm: Algorithm, profile: Profile) ->
         routes: [].into(),
     });
     let (cluster, members) = ("trial".to_owned(), members.collect());
-    Founding { cluster, algorithm, profile, members, term_floor: 0, settings: String::new() }
+    let (groups, settings) = (Vec::new(), String::new());
+    Founding { cluster, algorithm, profile, members, term_floor: 0, groups, settings }
 }

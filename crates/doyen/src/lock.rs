@@ -31,6 +31,8 @@ mod wire;
 pub use client::{Builder, Claim, ClaimState, Ending, Guard, Held, LockError};
 pub use doyen_core::lock::{LEASE, LockName, Ticket};
 pub use wire::{
-    Acquire, HolderReport, Keep, LockAnswer, LockList, LockReport, Place, Release, Released,
-    WaiterReport, fence_of, parse_claim, show_claim, token_of,
+    Acquire, HolderReport, Keep, LONGEST_OWNER, LockAnswer, LockList, LockReport, Place, Release,
+    Released, WaiterReport, is_owner, parse_claim, show_claim, to_owner,
 };
+
+pub use crate::leadership::{fence_of, token_of};

@@ -14,10 +14,14 @@
 //! published last.
 
 mod attribute;
+mod commander;
+pub mod compared;
 pub mod counters;
 mod filter;
+mod groups;
 mod history;
 mod host;
+mod inbox;
 mod inspect;
 pub mod keys;
 mod log;
@@ -31,7 +35,7 @@ mod start;
 pub mod status;
 pub mod store;
 pub mod testing;
-mod timers;
+pub(crate) mod timers;
 pub mod trace;
 mod waker;
 mod warnings;
@@ -44,20 +48,26 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use doyen_core::members::{Incarnation, NodeId, Term};
+use doyen_core::members::{Incarnation, NodeId, SessionId, Term};
 use doyen_core::protocol::{AdminCommand, Refusal};
 use tokio::sync::{mpsc, oneshot, watch};
 
+use crate::guardian::Handover;
+use crate::guardian::lease_file::LeaseFile;
 use crate::key::Keyring;
 use crate::leadership::{FencingToken, Leadership, Permits};
+use compared::Compared;
 use counters::Counters;
+use groups::GroupReader;
+use inbox::Inbox;
 use keys::Keys;
 use publish::Subscription;
-use relay::{Inbox, RelayError, Relayed};
+use relay::{RelayError, Relayed};
 use reload::Reloads;
 use status::{Entry, Status};
 use waker::CommandSender;
 
+pub use groups::GroupState;
 pub use start::{Builder, Running};
 
 /// Where the loop sends the result of a command.
@@ -81,14 +91,25 @@ pub enum Command {
     UseKeys(Keyring, CommandAnswer),
     /// Use this timing from the next term on.
     Retime(Box<doyen_core::config::Config>, CommandAnswer),
+    /// From now on a guardian watches this node.
+    Guard {
+        /// Where it publishes its lease; none if it does so already.
+        lease_file: Option<LeaseFile>,
+        /// Where it keeps ready what ends its lease if it dies.
+        handover: Handover,
+        /// Where the result goes.
+        answer: CommandAnswer,
+    },
     /// Send a packet to the present process of a member.
     Relay {
         /// The member.
         to: NodeId,
+        /// The process that it is for, if it is for no other.
+        session: Option<SessionId>,
         /// The packet.
         bytes: Vec<u8>,
-        /// Where the result goes.
-        answer: oneshot::Sender<Result<(), RelayError>>,
+        /// Where the result goes: the process that it was sent to.
+        answer: oneshot::Sender<Result<SessionId, RelayError>>,
     },
     /// The name of a member has been looked up.
     AddressResolved {
@@ -116,6 +137,9 @@ pub enum CommandError {
     /// The new keys cannot be used.
     #[error("the new keys cannot be used, and the node keeps its old ones: {0}")]
     InvalidKeys(String),
+    /// The new admin secret cannot be used.
+    #[error("the new admin secret cannot be used, and the node keeps its old one: {0}")]
+    InvalidSecret(String),
     /// The configuration cannot be used, or a change needs a restart.
     #[error("{0}")]
     NotReloaded(String),
@@ -244,10 +268,12 @@ pub struct Handle {
     counters: Arc<Counters>,
     commands: CommandSender,
     keys: Keys,
-    relayed: Inbox,
+    relayed: Inbox<Relayed>,
     reloads: Reloads,
+    compared: compared::Current,
     /// By how many thousandths any clock may be wrong.
     clock_drift: u32,
+    groups: GroupReader,
 }
 
 /// Work that runs under a lease. A transfer of leadership waits until it is dropped.
@@ -283,7 +309,9 @@ impl Handle {
         subscription: Subscription,
         commands: CommandSender,
         keys: Keys,
+        compared: compared::Current,
         clock_drift: u32,
+        groups: GroupReader,
     ) -> Self {
         let Subscription { leadership, permits, status, history, counters, relayed } = subscription;
         let leadership = Leadership::new(leadership, permits);
@@ -296,8 +324,20 @@ impl Handle {
             keys,
             relayed,
             reloads: Reloads::default(),
+            compared,
             clock_drift,
+            groups,
         }
+    }
+
+    /// The settings that should be the same on all members.
+    pub fn compared(&self) -> Compared {
+        self.compared.get()
+    }
+
+    /// The program that runs the node has changed its settings.
+    pub fn set_compared(&self, compared: Compared) {
+        self.compared.set(compared);
     }
 
     /// Whether this node leads, checked at the moment of acting.
@@ -308,6 +348,28 @@ impl Handle {
     /// By how many thousandths any clock of the cluster may be wrong: the setting `timing.drift`.
     pub fn clock_drift(&self) -> u32 {
         self.clock_drift
+    }
+
+    /// Whether this node leads a group, checked at the moment of acting; none if there is no such group. Its terms are those
+    /// in which the group was granted, and its permits have the fencing tokens of the grants. A group that is to move to
+    /// another member waits for the last permit.
+    pub fn group(&self, name: &str) -> Option<&Leadership> {
+        self.groups.leadership(name)
+    }
+
+    /// All groups, in the order of their names, and which member leads each, as far as this node knows.
+    pub fn groups(&self) -> Arc<Vec<GroupState>> {
+        self.groups.states()
+    }
+
+    /// How many groups this node leads now.
+    pub fn groups_led(&self) -> usize {
+        self.groups.led()
+    }
+
+    /// How often this node began or ceased to lead a group, since its start.
+    pub fn group_changes(&self) -> u64 {
+        self.groups.changes()
     }
 
     /// Begins work under this node's lease, if it holds a valid one: a transfer of leadership waits until the work is
@@ -363,10 +425,26 @@ impl Handle {
         self.send(Command::Campaign).await
     }
 
-    /// Sends a packet to the present process of another member, sealed. It may be lost on the way, like every datagram.
-    pub async fn relay(&self, to: NodeId, bytes: Vec<u8>) -> Result<(), RelayError> {
+    /// From now on a guardian watches this node, as if it had been [started](start::Builder::handover) with one. `lease_file`:
+    /// where it publishes its lease, if it does not do so already.
+    pub async fn guard(
+        &self,
+        lease_file: Option<LeaseFile>,
+        handover: Handover,
+    ) -> Result<(), CommandError> {
+        self.send(|answer| Command::Guard { lease_file, handover, answer }).await
+    }
+
+    /// Sends a packet to the present process of another member, sealed, and returns that process's session. It may be lost
+    /// on the way, like every datagram. If `session` is given, it is sent to no other process than that one.
+    pub async fn relay(
+        &self,
+        to: NodeId,
+        session: Option<SessionId>,
+        bytes: Vec<u8>,
+    ) -> Result<SessionId, RelayError> {
         let (answer, answered) = oneshot::channel();
-        let sent = self.commands.send(Command::Relay { to, bytes, answer });
+        let sent = self.commands.send(Command::Relay { to, session, bytes, answer });
         sent.map_err(RelayError::Node)?;
         answered.await.unwrap_or(Err(RelayError::Node(CommandError::Stopped)))
     }

@@ -2,11 +2,12 @@
 //!
 //! Everything is counted in `D`, a millisecond, and in tenths of it. What the algorithms tolerate differs, and so do their
 //! faults: those for a quorum come from [`quorum`], those for all other elections from [`election`], both made with one
-//! [`generator`]. What a quorum tolerates for good comes from [`lasting`]. A [`bank`] makes payments and takes a snapshot;
-//! of a [`sequencer`] the leader crashes.
+//! [`generator`]. What a quorum tolerates for good comes from [`lasting`]. Members of an [`exclusion`] ask to enter their
+//! critical section. A [`bank`] makes payments and takes a snapshot; of a [`sequencer`] the leader crashes.
 
 mod bank;
 mod election;
+mod exclusion;
 mod generator;
 mod lasting;
 mod quorum;
@@ -14,11 +15,11 @@ mod sequencer;
 
 use doyen_core::config::Mode;
 use doyen_core::members::NodeId;
-use doyen_core::registry::Algorithm;
+use doyen_core::registry::{Algorithm, Purpose};
 use doyen_core::time::Span;
 
 use super::Campaign;
-use crate::rules::only_elections;
+use crate::rules::NOT_CHECKED;
 use doyen_sim::network::DelayModel;
 use doyen_sim::random::{Random, splitmix};
 use doyen_sim::scenario::{Initiator, Initiators, MemberList, Scenario, ScenarioError};
@@ -51,22 +52,22 @@ pub(super) fn scenario(campaign: &Campaign, number: u64) -> Result<Scenario, Sce
         }
         Algorithm::Bank => bank::draw(&mut scenario, random)?,
         Algorithm::Sequencer => sequencer::draw(&mut scenario, random)?,
-        _ if !algorithm.elects() => {
-            return Err(ScenarioError::new("algorithm", only_elections(algorithm)));
-        }
+        Algorithm::LockService => return Err(ScenarioError::new("algorithm", NOT_CHECKED)),
+        _ if algorithm.purpose() == Purpose::Excludes => exclusion::draw(&mut scenario, random)?,
         _ => election::draw(&mut scenario, random)?,
     };
     scenario.fault.extend(faults);
     Ok(scenario)
 }
 
-/// All elections take turns, or all that have the mode which is asked for: not all have a textbook to follow.
+/// All elections and exclusions that are checked take turns, or all that have the mode which is asked for.
 fn whose_turn(mode: Option<Mode>, number: u64) -> Algorithm {
-    let turn = |count: usize| (number.wrapping_sub(1) % count as u64) as usize;
-    match mode {
-        None | Some(Mode::Hardened) => Algorithm::ELECTIONS[turn(Algorithm::ELECTIONS.len())],
-        Some(_) => Algorithm::OF_SOURCES[turn(Algorithm::OF_SOURCES.len())],
-    }
+    let has_it =
+        |it: &Algorithm| *it != Algorithm::LockService && mode.is_none_or(|mode| it.reads(mode));
+    let all = || Algorithm::ELECTIONS.into_iter().chain(Algorithm::EXCLUSIONS).filter(has_it);
+    let count = all().count().max(1) as u64;
+    let mut turns = all().skip((number.wrapping_sub(1) % count) as usize);
+    turns.next().unwrap_or(Algorithm::Bully)
 }
 
 /// Attributes of few values, now and then, so that some members have the same and the id decides.

@@ -2,7 +2,8 @@
 //!
 //! The algorithms promise something about runs in which faults end: the network is whole again, clocks run right,
 //! a member is alive, and a live member has noticed that a leader is needed. A run without that proves nothing. So every
-//! scenario that a campaign draws [holds] it, and none that has been shrunk may have lost it.
+//! scenario that a campaign draws [holds] it, and none that has been shrunk may have lost it. Mutual exclusion promises
+//! nothing where something goes wrong that it does not tolerate ([`Case::tolerates_faults`]).
 //!
 //! That is a question to the fault schedule, not to one run of it: what waits for a message may happen or not.
 
@@ -10,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use doyen_core::members::NodeId;
 use doyen_core::protocol::AdminCommand;
+use doyen_core::registry::Purpose;
 use doyen_core::time::Span;
 
 use crate::property::Property;
@@ -73,6 +75,7 @@ pub fn lasts(case: &Case) -> bool {
         | Action::Partition { .. }
         | Action::LinkOverride(_)
         | Action::Heal
+        | Action::Drop { .. }
         | Action::Campaign(_)
         | Action::Attributes { .. } => false,
     };
@@ -97,6 +100,9 @@ pub fn lasts(case: &Case) -> bool {
 
 /// Whether `case` gives what the promises need.
 pub fn holds(case: &Case) -> bool {
+    if case.algorithm.purpose() == Purpose::Excludes {
+        return case.tolerates_faults();
+    }
     EndState::of(case).is_calm(case)
 }
 
@@ -125,6 +131,7 @@ impl EndState {
                 | Action::Partition { .. }
                 | Action::LinkOverride(_)
                 | Action::Heal
+                | Action::Drop { .. }
                 | Action::Campaign(_)
                 | Action::Command { .. }
                 | Action::Attributes { .. } => end.unmendable = true,
@@ -191,6 +198,7 @@ impl EndState {
             }
             Action::CopyDisk(_)
             | Action::Pause { .. }
+            | Action::Drop { .. }
             | Action::Campaign(_)
             | Action::Command { .. }
             | Action::Attributes { .. } => {}

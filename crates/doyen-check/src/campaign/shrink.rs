@@ -1,6 +1,6 @@
 //! Shrinks a scenario that fails, so that a person can follow it.
 //!
-//! Passes over the scenario drop members, drop faults, reset what is unusual (loss, varying delays, attributes, a ring out
+//! Passes over the scenario drop members, drop faults and requests, reset what is unusual (loss, varying delays, attributes, a ring out
 //! of order) and halve times, until no pass changes anything or the runs are used up. The result breaks the same property,
 //! under the same [`premise`]. Each attempt is one run, and attempts are made in a fixed order, so the same scenario always
 //! shrinks to the same one.
@@ -47,6 +47,7 @@ pub fn shrink(
         let before = shrinker.best.clone();
         shrinker.drop_members();
         shrinker.drop_faults();
+        shrinker.drop_requests();
         shrinker.reset_options();
         shrinker.halve_times();
         if shrinker.best == before || shrinker.left == 0 {
@@ -140,9 +141,25 @@ impl Shrinker<'_> {
         }
     }
 
+    /// Drops requests to enter a critical section, one after the other.
+    fn drop_requests(&mut self) {
+        let mut place = 0;
+        while let Some((best, _)) = &self.best
+            && let Some(Initiators::Listed(listed)) = &best.requests
+            && place < listed.len()
+        {
+            let dropped = self.attempt_with(|scenario| {
+                if let Some(Initiators::Listed(listed)) = &mut scenario.requests {
+                    listed.remove(place);
+                }
+            });
+            place += usize::from(!dropped);
+        }
+    }
+
     /// Resets what is unusual, one option at a time.
     fn reset_options(&mut self) {
-        let changes: [fn(&mut Scenario); 19] = [
+        let changes: [fn(&mut Scenario); 25] = [
             |scenario| scenario.sessions = false,
             |scenario| scenario.loss = None,
             |scenario| scenario.duplicate = None,
@@ -157,6 +174,12 @@ impl Shrinker<'_> {
             |scenario| scenario.heartbeat = None,
             |scenario| scenario.detector = scenario.detector.map(|_| Span::from_millis(10)),
             |scenario| scenario.initiators = None,
+            |scenario| scenario.requests = None,
+            |scenario| scenario.repeat = None,
+            |scenario| scenario.hold = None,
+            |scenario| scenario.think = None,
+            |scenario| scenario.sets = None,
+            |scenario| scenario.tree = None,
             |scenario| scenario.until = None,
             |scenario| scenario.seed = None,
             |scenario| scenario.about.clear(),
@@ -269,6 +292,7 @@ fn length_of(action: &mut Action) -> Option<&mut Span> {
         | Action::Partition { .. }
         | Action::LinkOverride(_)
         | Action::Heal
+        | Action::Drop { .. }
         | Action::Campaign(_)
         | Action::Command { .. } => None,
     }
@@ -309,10 +333,12 @@ pub(crate) fn remove_member(scenario: &mut Scenario, id: u32, others: &[u32]) {
     }
     scenario.dead.retain(|&dead| dead != id);
     scenario.leader = scenario.leader.filter(|&leader| leader != id);
-    if let Some(Initiators::Listed(listed)) = &mut scenario.initiators {
-        listed.retain(|initiator| match *initiator {
-            Initiator::AtOnce(member) | Initiator::At { member, .. } => member != id,
-        });
+    for listed in [&mut scenario.initiators, &mut scenario.requests] {
+        if let Some(Initiators::Listed(listed)) = listed {
+            listed.retain(|initiator| match *initiator {
+                Initiator::AtOnce(member) | Initiator::At { member, .. } => member != id,
+            });
+        }
     }
     if let Some(options) = &mut scenario.quorum {
         options.witnesses.retain(|&other| other != id);
@@ -415,7 +441,7 @@ mod tests {
     #[test]
     fn a_shrunk_scenario_survives_being_written_down() {
         let small = shrink_by(2_000, Property::Agreement).unwrap().scenario;
-        let text = toml::to_string(&small).unwrap();
+        let text = small.to_toml();
         assert_eq!(Scenario::parse("shrunk", &text).unwrap(), small);
     }
 }

@@ -73,7 +73,7 @@ fn every_scenario_survives_being_written_down() {
     let campaign = campaign(200);
     for run in 1..=200 {
         let scenario = campaign.scenario(run).unwrap();
-        let text = toml::to_string(&scenario).unwrap();
+        let text = scenario.to_toml();
         assert_eq!(Scenario::parse("drawn", &text).unwrap(), scenario);
     }
 }

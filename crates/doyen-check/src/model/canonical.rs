@@ -1,10 +1,12 @@
 //! The fingerprint of a state: of its canonical form, if canonical forms count.
 //!
 //! It is a sum of the fingerprints of the parts, each mixed with its place, so that it is cheap: each part has its own
-//! from the beginning. See `model/symmetry.rs` for members that are interchangeable.
+//! from the beginning, and after a step the sum changes by the shares of the parts that the step changes. See
+//! `model/symmetry.rs` for members that are interchangeable.
 
 use doyen_core::explore::{Explore, Serial};
 
+use super::successors::{Change, Parts};
 use super::worker::FlightFacts;
 use super::{HEAD, Model, Worker};
 use crate::budget::{BudgetLeft, Item};
@@ -35,13 +37,11 @@ impl<P: Explore> Model<'_, P> {
     #[inline]
     pub(super) fn canonical_fingerprint(&self, worker: &mut Worker<P>, state: &[u32]) -> u64 {
         let (locals, rest) = state.split_at(self.slots);
-        let history = worker.histories[rest[HEAD - 1] as usize].print;
-        let mut print = mix(history ^ BudgetLeft::read(rest).bits(), at_place(63));
+        let mut print = self.share_of_head(worker, BudgetLeft::read(rest), rest[HEAD - 1]);
         let unsettled = self.unsettled(worker, state);
         for (slot, &local) in locals.iter().enumerate() {
             let facts = &worker.locals[local as usize];
-            let own = if unsettled >> slot & 1 == 1 { facts.print } else { facts.settled_print };
-            let own = mix(own, at_place(facts.place));
+            let own = if unsettled >> slot & 1 == 1 { facts.share } else { facts.settled_share };
             print = print.wrapping_add(if self.is_further(slot) { further(own) } else { own });
         }
         self.each_flight(worker, state, |facts, serial, place| {
@@ -51,6 +51,76 @@ impl<P: Explore> Model<'_, P> {
             true => print,
             false => mix(print, at_place(0)).wrapping_add(self.print_renamed(worker, state)),
         }
+    }
+
+    /// The share of what is left of the budget and of the past in the fingerprint of a state.
+    #[inline]
+    fn share_of_head(&self, worker: &Worker<P>, budget_left: BudgetLeft, history: u32) -> u64 {
+        mix(worker.histories[history as usize].print ^ budget_left.bits(), at_place(63))
+    }
+
+    /// Whether the share of a part in fingerprints is the same whatever the other parts are, so that a step changes the
+    /// shares of the parts that it changes and no others. In a canonical form a share depends on other parts; a lasting
+    /// message that is sent again has none; and with further processes a step may change two slots.
+    #[inline]
+    pub(super) fn has_fixed_shares(&self) -> bool {
+        !self.reductions.settled && !self.lasting && self.slots == self.context.members.len()
+    }
+
+    /// The fingerprint of the state that a change makes of one with fingerprint `print`. Shares are fixed, and no message
+    /// vanishes but the one that has landed.
+    #[inline]
+    pub(super) fn fingerprint_after(
+        &self,
+        worker: &Worker<P>,
+        parts: &Parts<'_>,
+        change: &Change,
+        mut print: u64,
+    ) -> u64 {
+        let mut replace = |old: u64, new: u64| print = print.wrapping_sub(old).wrapping_add(new);
+        let share = |local: u32| worker.locals[local as usize].share;
+        replace(share(parts.locals[change.slot]), share(change.local));
+        if (change.budget_left, change.history) != (parts.budget_left, parts.history) {
+            replace(
+                self.share_of_head(worker, parts.budget_left, parts.history),
+                self.share_of_head(worker, change.budget_left, change.history),
+            );
+        }
+        let facts = |flight: u32| &worker.flights[flight as usize];
+        let share = |flight: u32, ahead: usize| {
+            print_of_flight(facts(flight).print, None, at_place(64 + ahead))
+        };
+        let channel_of = |flight: u32| facts(flight).channel;
+        let fifo = self.rules.fifo;
+        let landed_on = change.landed.map(|landed| channel_of(parts.flights[landed]));
+        if let (Some(landed), Some(channel)) = (change.landed, landed_on) {
+            replace(share(parts.flights[landed], 0), 0);
+            // With FIFO links it was the first of its link, and those behind it move up.
+            let behind = parts.flights[landed + 1..].iter();
+            let behind = behind.take_while(|&&flight| fifo && channel_of(flight) == channel);
+            for (ahead, &flight) in behind.enumerate() {
+                replace(share(flight, ahead + 1), share(flight, ahead));
+            }
+        }
+        let sends = worker.sends_of(change);
+        for (place, &flight) in
+            sends.iter().enumerate().filter(|&(_, &it)| change.matters(facts(it)))
+        {
+            let channel = channel_of(flight);
+            let waiting = || {
+                let end = parts.flights.partition_point(|&other| channel_of(other) <= channel);
+                let from_last = parts.flights[..end].iter().rev();
+                from_last.take_while(|&&other| channel_of(other) == channel).count()
+            };
+            let sent =
+                || sends[..place].iter().filter(|&&other| channel_of(other) == channel).count();
+            let ahead = match fifo {
+                true => waiting() + sent() - usize::from(landed_on == Some(channel)),
+                false => 0,
+            };
+            replace(0, share(flight, ahead));
+        }
+        print
     }
 
     /// One fingerprint of all renamings of a state but the identity.
@@ -80,11 +150,8 @@ impl<P: Explore> Model<'_, P> {
     /// The fingerprint of the views of all members.
     #[inline]
     pub(super) fn fingerprint_of_views(&self, worker: &Worker<P>, state: &[u32]) -> u64 {
-        let locals = state[..self.context.members.len()].iter().enumerate();
-        let print = |(slot, &local): (usize, &u32)| {
-            mix(worker.locals[local as usize].view_print, at_place(slot))
-        };
-        locals.map(print).fold(0, u64::wrapping_add)
+        let locals = state[..self.context.members.len()].iter();
+        locals.map(|&local| worker.locals[local as usize].view_share).fold(0, u64::wrapping_add)
     }
 
     /// Calls `then` for each message in flight, with its canonical serial number, if it has one, and its place.
@@ -135,11 +202,13 @@ impl<P: Explore> Model<'_, P> {
     /// which a detector has a wrong report, those that have one, and those to which a message from a dead member may give
     /// one.
     fn unsettled(&self, worker: &Worker<P>, state: &[u32]) -> u64 {
+        if !self.reductions.settled {
+            return u64::MAX;
+        }
         let detection = self.context.detection();
         let (locals, rest) = state.split_at(self.slots);
         let facts = |&local: &u32| &worker.locals[local as usize];
-        let are_settled = || locals.iter().all(|local| facts(local).settled >= detection);
-        if !self.reductions.settled || are_settled() {
+        if locals.iter().all(|local| facts(local).settled >= detection) {
             return u64::MAX;
         }
         let up = locals.iter().enumerate();

@@ -2,14 +2,14 @@
 //! broken, a replay wants the facts as well; both ask here.
 
 use doyen_core::explore::Explore;
-use doyen_core::ledger::{self, Contradiction, Tenure};
-use doyen_core::protocol::{Durable, Flaw, Message as _, Protocol, name_of};
+use doyen_core::ledger::{self, Contradiction, Tenure, sections};
+use doyen_core::protocol::{Durable, Flaw, Message as _, Protocol, Section, name_of};
 
 use super::local::{Handled, Local, Ticks};
 use super::step::{Act, Step};
 use super::successors::Parts;
-use super::worker::LocalFacts;
-use super::{Flight, Leadership, Model, Worker};
+use super::worker::{Consequence, LocalFacts, Move};
+use super::{Flight, Leadership, Model, Past, Worker};
 use crate::property::{Fact, Property, longest_message};
 
 /// A broken property, and the facts that contradict each other.
@@ -53,13 +53,18 @@ impl<P: Explore> Model<'_, P> {
         let by_itself = self.breach_by_itself(&handled, &flights);
         let leads = leads.filter(|_| self.tracks_leaderships);
         let history = |worker: &Worker<P>| {
-            let led = &worker.histories[parts.history as usize].led;
+            let led = &worker.histories[parts.history as usize].past.led;
             let place = leads.and_then(|leads| Some((leads, led.binary_search(&leads).err()?)));
             place
                 .and_then(|(leads, _)| self.breach_by_leading(worker, &parts, leads, (slot, local)))
         };
+        let landed = act.received().filter(|_| !matches!(act, Act::Receive { again: true, .. }));
+        let landed = landed.and_then(|it| parts.flights.iter().position(|&flight| flight == it));
         by_itself
             .or_else(|| history(worker))
+            .or_else(|| self.enter(worker, parts.history, known).1)
+            .or_else(|| self.breach_by_order(worker, &parts, known, slot))
+            .or_else(|| self.breach_by_token(worker, &parts, known, slot, landed))
             .or_else(|| self.breach_by_lease(worker, &parts, (slot, local)))
     }
 
@@ -100,6 +105,84 @@ impl<P: Explore> Model<'_, P> {
         })
     }
 
+    /// The past after the moves of a consequence with respect to the critical section, and what they break.
+    pub(super) fn enter(
+        &self,
+        worker: &Worker<P>,
+        history: u32,
+        known: usize,
+    ) -> (Past, Option<Breach>) {
+        let Consequence { local, moves, .. } = &worker.consequences[known];
+        let member = worker.locals[*local as usize].local.id;
+        let mut past = Past::clone(&worker.histories[history as usize].past);
+        let mut found: Vec<Contradiction> = Vec::new();
+        for step in moves {
+            match *step {
+                Move::To(section) => found.extend(past.sections.announce(member, section)),
+                Move::Gone => past.sections.crash(member),
+            }
+        }
+        (past, found.into_iter().find_map(|contradiction| self.if_checked(contradiction)))
+    }
+
+    /// Whether the process in `slot` enters before one whose request happened before its own.
+    pub(super) fn breach_by_order(
+        &self,
+        worker: &Worker<P>,
+        parts: &Parts<'_>,
+        known: usize,
+        slot: usize,
+    ) -> Option<Breach> {
+        if !self.uses.order {
+            return None;
+        }
+        let Consequence { local, moves, .. } = &worker.consequences[known];
+        let enters = |step: &Move| matches!(step, Move::To(section) if section.is_inside());
+        let request =
+            |number: u32| worker.locals[number as usize].local.state.as_ref()?.asked_after();
+        let own = request(*local).filter(|_| moves.iter().any(enters))?;
+        let members = self.context.members;
+        let after = members.iter().zip(own.after.iter().copied()).collect();
+        let others = parts.locals.iter().enumerate().filter(|&(place, _)| place != slot);
+        let waiting = others.filter_map(|(_, &number)| {
+            let facts = &worker.locals[number as usize];
+            let waits = facts.section == Section::Waiting;
+            Some((facts.local.id, request(number).filter(|_| waits)?.number))
+        });
+        let broken = sections::out_of_order(members.at(slot), &after, waiting);
+        broken.and_then(|contradiction| self.if_checked(contradiction))
+    }
+
+    /// Whether there are two tokens of one generation after a consequence for the process in `slot`; the message at place
+    /// `landed` is no longer in flight then.
+    pub(super) fn breach_by_token(
+        &self,
+        worker: &Worker<P>,
+        parts: &Parts<'_>,
+        known: usize,
+        slot: usize,
+        landed: Option<usize>,
+    ) -> Option<Breach> {
+        if !self.uses.tokens {
+            return None;
+        }
+        let Consequence { local, sends, .. } = &worker.consequences[known];
+        let in_slot = |place: usize| if place == slot { *local } else { parts.locals[place] };
+        let held = (0..parts.locals.len()).filter_map(|place| {
+            let facts = &worker.locals[in_slot(place) as usize];
+            Some((Fact::new(facts.local.id, "holds a token"), facts.token?))
+        });
+        let left = parts.flights.iter().enumerate().filter(|&(place, _)| Some(place) != landed);
+        let flights = left.map(|(_, flight)| flight).chain(sends);
+        let under_way = flights.filter_map(|&flight| {
+            let facts = &worker.flights[flight as usize];
+            let [from, to] = [facts.from(), facts.to()].map(|it| self.context.members.at(it));
+            Some((Fact::new(from, format!("has sent a token to {to}")), facts.token?))
+        });
+        let broken = sections::two_tokens(held.chain(under_way));
+        broken.and_then(|contradiction| self.if_checked(contradiction))
+    }
+
     /// What the process in `slot`, whose local state becomes `local`, breaks by leading. It has not led in this term.
     pub(super) fn breach_by_leading(
         &self,
@@ -108,7 +191,7 @@ impl<P: Explore> Model<'_, P> {
         leadership: Leadership,
         (slot, local): (usize, u32),
     ) -> Option<Breach> {
-        let led = &worker.histories[parts.history as usize].led;
+        let led = &worker.histories[parts.history as usize].past.led;
         let (term, leader, _) = leadership;
         let second = led.iter().find(|&&(other, ..)| other == term);
         if self.claim_of(Property::OneLeaderPerTerm).is_some()
@@ -119,7 +202,7 @@ impl<P: Explore> Model<'_, P> {
             let second = Fact::new(leader, format!("leads in term {term} too{by}"));
             return Some((Property::OneLeaderPerTerm, vec![first, second]));
         }
-        if !P::has_leases(self.context.config) {
+        if !self.uses.leases {
             return None;
         }
         let last = led.last().map(|&(earlier, other, _)| (other, earlier));
@@ -141,7 +224,7 @@ impl<P: Explore> Model<'_, P> {
         parts: &Parts<'_>,
         (slot, local): (usize, u32),
     ) -> Option<Breach> {
-        if !P::has_leases(self.context.config) {
+        if !self.uses.leases {
             return None;
         }
         let facts = |place: usize| {

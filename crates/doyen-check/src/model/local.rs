@@ -2,6 +2,7 @@
 //! reported. [`handle`] is a pure function of this and of the event.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 
 use doyen_core::explore::Explore;
 use doyen_core::handover::last_messages;
@@ -10,7 +11,7 @@ use doyen_core::ledger::{Contradiction, Entry, Stored, Tenure};
 use doyen_core::members::{Incarnation, Members, NodeId, SessionId, Term};
 use doyen_core::protocol::{
     AdminCommand, Bonds, Boot, Durable, EffectOf, Effects, Event, Message, Notice, Origin, Pledge,
-    Protocol, Role, View,
+    Protocol, Role, Section, View,
 };
 use doyen_core::session::PLAUSIBLE_TIMES;
 use doyen_core::time::{Delay, Span};
@@ -56,6 +57,22 @@ pub(crate) struct Local<P: Explore> {
     pub(crate) disk_lost: bool,
     /// The ticks since it crashed, started or received a false report, up to the time by which all detectors have noticed.
     pub(crate) settled: u8,
+    /// How often its client may still ask to enter the critical section. A client that is gone with its process is replaced
+    /// by one that asks as often as is left.
+    pub(crate) requests: Requests,
+}
+
+/// A number of requests. None, as in every election, leaves no trace in a fingerprint: which of several counterexamples of the
+/// same length is shown depends on fingerprints, and should not change for what has no critical section.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Requests(pub(crate) u8);
+
+impl Hash for Requests {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        if self.0 > 0 {
+            self.0.hash(state);
+        }
+    }
 }
 
 /// An armed timer. It expires in `earliest` to `latest` ticks; both are zero with free timers.
@@ -156,6 +173,7 @@ impl<P: Explore> Local<P> {
             lost_vote: None,
             disk_lost: false,
             settled: u8::MAX,
+            requests: Requests::default(),
         }
     }
 
@@ -186,13 +204,18 @@ impl<P: Explore> Local<P> {
         local
     }
 
+    /// Where it is with respect to the critical section. A process that is down is outside.
+    pub(crate) fn section(&self) -> Section {
+        self.state.as_ref().map_or(Section::Outside, |state| state.view().section)
+    }
+
     /// Its state machine starts.
     fn boot(&mut self, context: &Context<'_, P>, origin: Origin, out: &mut Effects<P>) {
         self.raise_incarnation(context.config, origin);
         let rejoins = self.disk.as_ref().is_some_and(Durable::is_rejoining);
         let origin = if rejoins { Origin::Rejoining } else { origin };
         let mut boot = Boot::new(self.incarnation, self.disk.clone(), origin);
-        if P::has_sessions() {
+        if P::has_sessions(context.config) {
             self.starts += 1;
             boot.session = SessionId::from_random(self.start().into());
             boot.time_of_day = PLAUSIBLE_TIMES.start;
@@ -208,7 +231,7 @@ impl<P: Explore> Local<P> {
     /// The incarnation that it takes when it starts, as far as its host knows.
     fn raise_incarnation(&mut self, config: &P::Config, origin: Origin) {
         let last = self.incarnation.0;
-        self.incarnation = Incarnation(match (P::has_sessions(), &self.disk) {
+        self.incarnation = Incarnation(match (P::has_sessions(config), &self.disk) {
             // The process finds it out.
             (true, None) if origin == Origin::Rejoining => 1,
             (true, disk) => {
@@ -445,6 +468,16 @@ pub(crate) fn handle<P: Explore>(
             next.give(context, Event::PeerDown(context.members.at(peer.into())), &mut out);
         }
         Act::Campaign => next.give(context, Event::Campaign, &mut out),
+        Act::Request => {
+            next.requests = Requests(next.requests.0.saturating_sub(1));
+            next.give(context, Event::Request, &mut out);
+        }
+        Act::Exit => next.give(context, Event::Exit, &mut out),
+        Act::Tell { to } => {
+            if let Some(state) = &next.state {
+                state.tell(context.config, context.members.at(to.into()), &mut out);
+            }
+        }
         Act::Command(number) => {
             let (_, command) = context.commands[usize::from(number)];
             next.give(context, Event::Command(command), &mut out);

@@ -210,6 +210,9 @@ impl<P: Explorable> Model<'_, P> {
         let reports = peers.map(|peer| Act::Report { peer: peer as u8, up: parts.is_up(peer) });
         let expiries = facts.ready.iter();
         let expiries = expiries.map(|&(timer, background)| Act::Expire { timer, background });
-        receive.chain(reports.chain(expiries).map(|act| (act, received))).collect()
+        let clients = [(facts.may_ask, Act::Request), (facts.section.is_inside(), Act::Exit)];
+        let clients = clients.into_iter().filter(|&(may_happen, _)| may_happen).map(|(_, act)| act);
+        let own = reports.chain(expiries).chain(clients);
+        receive.chain(own.map(|act| (act, received))).collect()
     }
 }

@@ -1,7 +1,7 @@
 //! One step of an exploration: what a search branches on, and the line that a counterexample stores of it.
 //!
 //! One line a step: `deliver ELECTION term=1 from 1 to 2 #5c02b1f9`, `expire Reply at 2`, `crash 3`, `transfer 3 to 2`,
-//! `wait 2 ticks`. A step of a process other than the one in its member's slot ends with `, other process 1`. A step in
+//! `request 2`, `exit 2`, `wait 2 ticks`. A step of a process other than the one in its member's slot ends with `, other process 1`. A step in
 //! the middle of which a process crashes ends with `, crash after 1`: after the first message or write.
 //!
 //! The number behind `#` is the fingerprint of the message. Messages may read the same and yet differ in their age, or in
@@ -13,6 +13,7 @@ use std::fmt;
 use doyen_core::explore::Explore;
 use doyen_core::members::NodeId;
 use doyen_core::protocol::{AdminCommand, Origin};
+use doyen_core::trace::timer_label;
 
 use super::{Model, Worker};
 use crate::budget::Item;
@@ -63,6 +64,14 @@ pub(crate) enum Act<M = u32, T = u32> {
     },
     /// The process starts an election.
     Campaign,
+    /// The client of the process asks to enter the critical section.
+    Request,
+    /// The client has left the critical section.
+    Exit,
+    /// The process sends a message of the application.
+    Tell {
+        to: u8,
+    },
     /// An operator gives a command, by its number in the model's list.
     Command(u8),
     Crash,
@@ -101,13 +110,15 @@ impl Act {
         }
     }
 
-    /// What the step takes from the budget, if it is a fault. Commands have costs of their own.
+    /// What the step takes from the budget, if it is a fault. Commands have costs of their own, and the requests of a client
+    /// are counted by its process.
     pub(super) fn cost(self) -> Option<Item> {
         match self {
             Self::Receive { again: true, .. } => Some(Item::Duplication),
             Self::Lose { .. } => Some(Item::Loss),
             Self::Suspect { .. } => Some(Item::Suspicion),
             Self::Campaign => Some(Item::Campaign),
+            Self::Tell { .. } => Some(Item::Tell),
             Self::Crash => Some(Item::Crash),
             Self::Release => Some(Item::Release),
             Self::Start(Origin::Rejoining) => Some(Item::Rejoin),
@@ -117,6 +128,8 @@ impl Act {
             Self::Receive { .. }
             | Self::Expire { .. }
             | Self::Report { .. }
+            | Self::Request
+            | Self::Exit
             | Self::Command(_)
             | Self::Wait { .. } => None,
         }
@@ -139,6 +152,9 @@ impl Act {
             Self::Report { peer, up } => Act::Report { peer, up },
             Self::Suspect { peer } => Act::Suspect { peer },
             Self::Campaign => Act::Campaign,
+            Self::Request => Act::Request,
+            Self::Exit => Act::Exit,
+            Self::Tell { to } => Act::Tell { to },
             Self::Command(command) => Act::Command(command),
             Self::Crash => Act::Crash,
             Self::Release => Act::Release,
@@ -168,12 +184,17 @@ impl<P: Explore> Model<'_, P> {
             Act::Receive { message: number, again: false } => message("deliver", number),
             Act::Receive { message: number, again: true } => message("double", number),
             Act::Lose { message: number } => message("lose", number),
-            Act::Expire { timer, .. } => format!("expire {:?} at {id}", self.timer(timer)),
+            Act::Expire { timer, .. } => {
+                format!("expire {} at {id}", timer_label(&format!("{:?}", self.timer(timer))))
+            }
             Act::Report { peer, up: true } => format!("{id} learns that {} is up", id_in(peer)),
             Act::Report { peer, .. } | Act::Suspect { peer } => {
                 format!("{id} learns that {} is down", id_in(peer))
             }
             Act::Campaign => format!("campaign {id}"),
+            Act::Request => format!("request {id}"),
+            Act::Exit => format!("exit {id}"),
+            Act::Tell { to } => format!("{id} tells {}", id_in(to)),
             Act::Crash => format!("crash {id}"),
             Act::Release => format!("crash {id}, its guardian releases the lease"),
             Act::Start(Origin::Rejoining) => format!("rejoin {id}"),
@@ -220,9 +241,16 @@ fn command_text(command: AdminCommand, member: NodeId) -> String {
 pub struct StepText(String);
 
 impl StepText {
-    /// The step of this line.
+    /// The step of this line. Files of earlier releases name timers with the layers around them: `Inner(Reply)`.
     pub fn new(line: impl Into<String>) -> Self {
-        Self(line.into())
+        let line = line.into();
+        let timer = line.strip_prefix("expire ").and_then(|rest| rest.split_once(" at "));
+        Self(match timer {
+            Some((timer, at)) if timer.ends_with(')') => {
+                format!("expire {} at {at}", timer_label(timer))
+            }
+            _ => line,
+        })
     }
 
     /// Whether this line means `step`. A line without a fingerprint means every step that reads the same.
@@ -250,6 +278,17 @@ impl fmt::Display for StepText {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_timer_is_named_without_its_layers_also_in_older_files() {
+        for (line, read) in [
+            ("expire Inner(Reply) at 2", "expire Reply at 2"),
+            ("expire Hop(HopNumber(3)) at 2, crash after 1", "expire Hop 3 at 2, crash after 1"),
+            ("expire Reply at 2", "expire Reply at 2"),
+        ] {
+            assert_eq!(StepText::new(line).line(), read);
+        }
+    }
 
     #[test]
     fn a_step_is_shown_without_its_fingerprint() {

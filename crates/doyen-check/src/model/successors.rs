@@ -5,7 +5,7 @@ use doyen_core::protocol::{AdminCommand, Origin};
 
 use super::step::{Act, Step};
 use super::worker::{Consequence, FlightFacts, LocalFacts};
-use super::{HEAD, Leadership, MAX_TICKS, Model, Worker};
+use super::{HEAD, Leadership, MAX_TICKS, Model, Past, Worker};
 use crate::budget::{BudgetLeft, Item};
 use crate::search::space::Successors;
 
@@ -29,36 +29,56 @@ impl Parts<'_> {
     pub(crate) fn is_up(&self, slot: usize) -> bool {
         self.up >> slot & 1 == 1
     }
+
+    /// All slots but this one, a bit each.
+    #[inline]
+    fn others(&self, slot: usize) -> u64 {
+        ((1 << self.locals.len()) - 1) & !(1 << slot)
+    }
 }
 
 /// How a state changes.
 #[derive(Clone, Copy)]
-struct Change<'a> {
+pub(super) struct Change {
     /// The local state in this slot becomes this one.
-    slot: usize,
-    local: u32,
+    pub(super) slot: usize,
+    pub(super) local: u32,
     /// And so does that in another slot.
     also: Option<(usize, u32)>,
     /// The message at this place is no longer in flight.
-    landed: Option<usize>,
-    sends: &'a [u32],
-    budget_left: BudgetLeft,
-    history: u32,
+    pub(super) landed: Option<usize>,
+    /// The messages of this consequence are sent.
+    pub(super) cause: Option<u32>,
+    pub(super) budget_left: BudgetLeft,
+    pub(super) history: u32,
+    /// The members to which messages matter after it, a bit each.
+    receivers: u64,
 }
 
-/// A state as a change makes it of another.
-struct Changed<'p, 'c> {
-    parts: &'p Parts<'p>,
-    change: Change<'c>,
+impl Change {
+    /// Whether a message matters after it.
+    #[inline]
+    pub(super) fn matters<M>(&self, flight: &FlightFacts<M>) -> bool {
+        self.receivers >> flight.to() & 1 == 1
+    }
 }
 
-impl Changed<'_, '_> {
+/// Local states as a change makes them of others.
+#[derive(Clone, Copy)]
+struct Changed<'p> {
+    locals: &'p [u32],
+    slot: usize,
+    local: u32,
+    also: Option<(usize, u32)>,
+}
+
+impl Changed<'_> {
     #[inline]
     fn local(&self, slot: usize) -> u32 {
-        match self.change.also {
-            _ if slot == self.change.slot => self.change.local,
+        match self.also {
+            _ if slot == self.slot => self.local,
             Some((also, local)) if also == slot => local,
-            _ => self.parts.locals[slot],
+            _ => self.locals[slot],
         }
     }
 }
@@ -82,9 +102,14 @@ impl<P: Explore> Model<'_, P> {
     ) {
         self.add_deliveries(worker, parts, out);
         self.add_processes(worker, parts, out);
+        let faults_may_happen = !parts.budget_left.is_empty();
+        let mut stranded = false;
         for slot in 0..parts.locals.len() {
             let facts = &worker.locals[parts.locals[slot] as usize];
-            if facts.member.is_none() {
+            stranded |= facts.stranded;
+            let may_act =
+                faults_may_happen || facts.acts || self.wrongly_reported(parts, slot, facts) != 0;
+            if facts.member.is_none() || !may_act {
                 continue;
             }
             if facts.up {
@@ -92,7 +117,7 @@ impl<P: Explore> Model<'_, P> {
                 self.add_commands(worker, parts, slot, out);
                 continue;
             }
-            let cannot_restart = facts.local.disk_lost && !P::has_sessions();
+            let cannot_restart = facts.local.disk_lost && !P::has_sessions(self.context.config);
             if parts.left(Item::Restart) > 0 && !cannot_restart {
                 self.add(worker, parts, Step::new(slot, Act::Start(Origin::Joining)), None, out);
             }
@@ -103,8 +128,7 @@ impl<P: Explore> Model<'_, P> {
         if self.context.clock.is_some() {
             self.add_wait(worker, parts, out);
         }
-        let is_stranded = |&local: &u32| worker.locals[local as usize].stranded;
-        out.set_stranded(parts.locals.iter().any(is_stranded));
+        out.set_stranded(stranded);
     }
 
     /// Adds a step, and those in which the process crashes on the way. `landed`: the place of the message that is then no
@@ -140,13 +164,16 @@ impl<P: Explore> Model<'_, P> {
         let slot = usize::from(step.slot);
         let known = self.consequence(worker, parts.locals[slot], act, crash_after);
         let Consequence { local, leads, breaks, crash_points, .. } = worker.consequences[known];
-        let (history, by_leading) = match leads {
+        let (history, by_past) = match leads {
             Some(leads) if self.tracks_leaderships => {
                 self.note_leadership(worker, parts, leads, (slot, local))
             }
+            _ if !worker.consequences[known].moves.is_empty() => {
+                self.note_moves(worker, parts.history, known)
+            }
             _ => (parts.history, None),
         };
-        let breaks = breaks.or(by_leading).or_else(|| {
+        let breaks = breaks.or(by_past).or_else(|| {
             let (property, _) = self.breach_by_lease(worker, parts, (slot, local))?;
             self.claim_of(property)
         });
@@ -162,17 +189,54 @@ impl<P: Explore> Model<'_, P> {
             _ => (local, None),
         };
         let budget_left = self.budget_after(parts, step);
-        let sends = &worker.consequences[known].sends;
-        let change = Change { slot, local, also, landed, sends, budget_left, history };
+        let cause = Some(known as u32);
+        let receivers = self.receivers_after(
+            worker,
+            parts,
+            Changed { locals: parts.locals, slot, local, also },
+            budget_left,
+        );
+        let change = Change { slot, local, also, landed, cause, budget_left, history, receivers };
+        let breaks = breaks.or_else(|| {
+            let (property, _) = self
+                .breach_by_order(worker, parts, known, slot)
+                .or_else(|| self.breach_by_token(worker, parts, known, slot, landed))?;
+            self.claim_of(property)
+        });
         if !self.reductions.saturate {
-            out.add(step, breaks, |words| self.write(worker, parts, change, words));
+            self.add_changed(worker, parts, step, breaks, change, out);
             return crash_points;
         }
         let mut words = Vec::new();
-        self.write(worker, parts, change, &mut words);
+        self.write_changed(worker, (parts.locals, parts.flights), &change, &mut words);
         self.saturate(worker, &mut words, worker.locals[local as usize].member);
         out.add(step, breaks, |all| all.extend(words));
         crash_points
+    }
+
+    /// Adds a step that changes a state like this. The next state is not written if its fingerprint follows from that of
+    /// this one.
+    #[inline(always)]
+    fn add_changed(
+        &self,
+        worker: &mut Worker<P>,
+        parts: &Parts<'_>,
+        step: Step,
+        breaks: Option<usize>,
+        change: Change,
+        out: &mut Successors<Step>,
+    ) {
+        if let Some(origin) = out.origin()
+            && self.has_fixed_shares()
+            && receivers_among(parts.up, parts.budget_left) & !change.receivers == 0
+        {
+            let print = self.fingerprint_after(worker, parts, &change, origin);
+            out.add_unwritten(step, breaks, print, worker.changes.len() as u32);
+            worker.changes.push(change);
+            return;
+        }
+        let before = (parts.locals, parts.flights);
+        out.add(step, breaks, |words| self.write_changed(worker, before, &change, words));
     }
 
     /// What a step leaves of the budget.
@@ -194,28 +258,49 @@ impl<P: Explore> Model<'_, P> {
         leadership: Leadership,
         reached: (usize, u32),
     ) -> (u32, Option<usize>) {
-        let led = &worker.histories[parts.history as usize].led;
+        let past = &worker.histories[parts.history as usize].past;
+        let led = &past.led;
         let Err(place) = led.binary_search(&leadership) else { return (parts.history, None) };
         let breach = self.breach_by_leading(worker, parts, leadership, reached);
-        let mut led = Vec::clone(led);
-        led.insert(place, leadership);
+        let mut past = Past::clone(past);
+        past.led.insert(place, leadership);
         let mut store = self.lock();
-        let history = store.histories.number(led);
+        let history = store.histories.number(past);
         self.copy(worker, &mut store);
         (history, breach.and_then(|(property, _)| self.claim_of(property)))
     }
 
-    /// Writes the state that a change makes of another.
-    #[inline]
-    fn write(
+    /// The history after the moves of a consequence, and the claim that they break.
+    fn note_moves(
+        &self,
+        worker: &mut Worker<P>,
+        history: u32,
+        known: usize,
+    ) -> (u32, Option<usize>) {
+        let key = (history, known as u32);
+        if let Some(&noted) = worker.entered.get(&key) {
+            return noted;
+        }
+        let (past, breach) = self.enter(worker, history, known);
+        let mut store = self.lock();
+        let number = store.histories.number(past);
+        self.copy(worker, &mut store);
+        drop(store);
+        let noted = (number, breach.and_then(|(property, _)| self.claim_of(property)));
+        worker.entered.insert(key, noted);
+        noted
+    }
+
+    /// Writes the state that a change makes of one with these local states and messages.
+    pub(super) fn write_changed(
         &self,
         worker: &Worker<P>,
-        parts: &Parts<'_>,
-        change: Change<'_>,
+        (locals, flights): (&[u32], &[u32]),
+        change: &Change,
         words: &mut Vec<u32>,
     ) {
         let start = words.len();
-        words.extend_from_slice(parts.locals);
+        words.extend_from_slice(locals);
         words[start + change.slot] = change.local;
         if let Some((slot, local)) = change.also {
             words[start + slot] = local;
@@ -223,12 +308,10 @@ impl<P: Explore> Model<'_, P> {
         words.extend(change.budget_left.words());
         words.push(change.history);
         let first = words.len();
-        let changed = Changed { parts, change };
-        let up = self.members_up(worker, &changed);
-        // A message to a member that stays down makes no difference.
-        let all_matter =
-            up == (1 << self.context.members.len()) - 1 || change.budget_left.allows_starts();
-        let may_forget = change.budget_left.left(Item::Rejoin) > 0 && !P::has_sessions();
+        let &Change { slot, local, also, .. } = change;
+        let changed = Changed { locals, slot, local, also };
+        let may_forget =
+            change.budget_left.left(Item::Rejoin) > 0 && !P::has_sessions(self.context.config);
         let receiver = worker.locals[change.local as usize].member;
         let is_obsolete = |flight: u32, is_sent: bool| {
             if !self.reductions.obsolete || may_forget {
@@ -237,14 +320,18 @@ impl<P: Explore> Model<'_, P> {
             let to = worker.flights[flight as usize].to();
             (is_sent || Some(to) == receiver) && self.is_obsolete_for_all(worker, &changed, flight)
         };
-        let matters =
-            |flight: u32| all_matter || up >> worker.flights[flight as usize].to() & 1 == 1;
-        for (place, &flight) in parts.flights.iter().enumerate() {
-            if Some(place) != change.landed && matters(flight) && !is_obsolete(flight, false) {
-                words.push(flight);
+        let matters = |flight: u32| change.matters(&worker.flights[flight as usize]);
+        let members = (1 << self.context.members.len()) - 1;
+        let all_stay = !self.reductions.obsolete && change.receivers & members == members;
+        let landed = change.landed.unwrap_or(flights.len());
+        for others in [&flights[..landed], flights.get(landed + 1..).unwrap_or_default()] {
+            match all_stay {
+                true => words.extend_from_slice(others),
+                false => words
+                    .extend(others.iter().filter(|&&it| matters(it) && !is_obsolete(it, false))),
             }
         }
-        for &flight in change.sends {
+        for &flight in worker.sends_of(change) {
             if matters(flight) && !is_obsolete(flight, true) {
                 let place = first + self.place_of(worker, flight, &words[first..]);
                 let is_known = self.lasting && place > first && words[place - 1] == flight;
@@ -258,18 +345,25 @@ impl<P: Explore> Model<'_, P> {
         }
     }
 
-    /// The members of which a process is up.
-    #[inline]
-    fn members_up(&self, worker: &Worker<P>, changed: &Changed<'_, '_>) -> u64 {
-        let Changed { parts, change } = changed;
-        let bit = 1 << change.slot;
-        let up = match worker.locals[change.local as usize].up {
-            true => parts.up | bit,
-            false => parts.up & !bit,
+    /// The members to which messages matter after a change that leaves this of the budget.
+    #[inline(always)]
+    fn receivers_after(
+        &self,
+        worker: &Worker<P>,
+        parts: &Parts<'_>,
+        changed: Changed<'_>,
+        budget_left: BudgetLeft,
+    ) -> u64 {
+        let is_up = |local: u32| u64::from(worker.locals[local as usize].up);
+        let up = match self.slots == self.context.members.len() {
+            true => parts.up & !(1 << changed.slot) | is_up(changed.local) << changed.slot,
+            false => self.members_up(worker, changed),
         };
-        if self.slots == self.context.members.len() {
-            return up;
-        }
+        receivers_among(up, budget_left)
+    }
+
+    /// The members of which a process is up.
+    fn members_up(&self, worker: &Worker<P>, changed: Changed<'_>) -> u64 {
         let facts = (0..self.slots).map(|slot| &worker.locals[changed.local(slot) as usize]);
         let up = facts.filter(|facts| facts.up).filter_map(|facts| facts.member);
         up.fold(0, |up, member| up | 1 << member)
@@ -277,12 +371,7 @@ impl<P: Explore> Model<'_, P> {
 
     /// Whether a message is obsolete for every process of its receiver.
     #[inline]
-    fn is_obsolete_for_all(
-        &self,
-        worker: &Worker<P>,
-        changed: &Changed<'_, '_>,
-        flight: u32,
-    ) -> bool {
+    fn is_obsolete_for_all(&self, worker: &Worker<P>, changed: &Changed<'_>, flight: u32) -> bool {
         let to = worker.flights[flight as usize].to();
         if self.slots == self.context.members.len() {
             return self.is_obsolete(worker, changed.local(to), flight);
@@ -400,22 +489,19 @@ impl<P: Explore> Model<'_, P> {
     /// Adds the step in which the message at `place` is lost.
     fn add_loss(
         &self,
-        worker: &Worker<P>,
+        worker: &mut Worker<P>,
         parts: &Parts<'_>,
         step: Step,
         place: usize,
         out: &mut Successors<Step>,
     ) {
-        let change = Change {
-            slot: 0,
-            local: parts.locals[0],
-            also: None,
-            landed: Some(place),
-            sends: &[],
-            budget_left: self.budget_after(parts, step),
-            history: parts.history,
-        };
-        out.add(step, None, |words| self.write(worker, parts, change, words));
+        let (slot, local, also) = (0, parts.locals[0], None);
+        let budget_left = self.budget_after(parts, step);
+        let changed = Changed { locals: parts.locals, slot, local, also };
+        let receivers = self.receivers_after(worker, parts, changed, budget_left);
+        let (landed, cause, history) = (Some(place), None, parts.history);
+        let change = Change { slot, local, also, landed, cause, budget_left, history, receivers };
+        self.add_changed(worker, parts, step, None, change, out);
     }
 
     /// Adds what else can happen to a process that is up.
@@ -427,22 +513,38 @@ impl<P: Explore> Model<'_, P> {
         out: &mut Successors<Step>,
     ) {
         let facts = &worker.locals[parts.locals[slot] as usize];
-        let (reported, is_leased) = (facts.reported, facts.leased);
+        let is_leased = facts.leased;
+        let wrong = self.wrongly_reported(parts, slot, facts);
+        let suspected = match self.uses.detector && parts.left(Item::Suspicion) > 0 {
+            true => parts.up & !facts.reported & parts.others(slot),
+            false => 0,
+        };
         if !facts.ready.is_empty() && !self.has_overdue_message(worker, parts, slot) {
             for (timer, background) in facts.ready.clone() {
                 let expire = Step::new(slot, Act::Expire { timer, background });
                 self.add(worker, parts, expire, None, out);
             }
         }
-        if P::heeds_detector(self.context.config) {
-            for peer in (0..parts.locals.len()).filter(|&peer| peer != slot) {
-                let (is_reported, up) = (reported >> peer & 1 == 1, parts.is_up(peer));
-                let peer = peer as u8;
-                if is_reported == up {
-                    self.add(worker, parts, Step::new(slot, Act::Report { peer, up }), None, out);
-                } else if up && parts.left(Item::Suspicion) > 0 {
-                    self.add(worker, parts, Step::new(slot, Act::Suspect { peer }), None, out);
-                }
+        let mut peers = wrong | suspected;
+        while peers != 0 {
+            let peer = peers.trailing_zeros() as u8;
+            peers &= peers - 1;
+            let act = match wrong >> peer & 1 == 1 {
+                true => Act::Report { peer, up: parts.is_up(usize::from(peer)) },
+                false => Act::Suspect { peer },
+            };
+            self.add(worker, parts, Step::new(slot, act), None, out);
+        }
+        let LocalFacts { may_ask, section, .. } = worker.locals[parts.locals[slot] as usize];
+        for (may_happen, act) in [(may_ask, Act::Request), (section.is_inside(), Act::Exit)] {
+            if may_happen {
+                self.add(worker, parts, Step::new(slot, act), None, out);
+            }
+        }
+        if parts.left(Item::Tell) > 0 {
+            for to in (0..parts.locals.len()).filter(|&to| to != slot) {
+                let tell = Step::new(slot, Act::Tell { to: to as u8 });
+                self.add(worker, parts, tell, None, out);
             }
         }
         for (item, act) in [(Item::Campaign, Act::Campaign), (Item::Crash, Act::Crash)] {
@@ -455,6 +557,13 @@ impl<P: Explore> Model<'_, P> {
         }
     }
 
+    /// The slots about which the detector of the process in `slot` is wrong, a bit each.
+    #[inline]
+    fn wrongly_reported(&self, parts: &Parts<'_>, slot: usize, facts: &LocalFacts<P>) -> u64 {
+        let wrong = !(facts.reported ^ parts.up) & parts.others(slot);
+        if self.uses.detector { wrong } else { 0 }
+    }
+
     /// Adds the commands of an operator to a process that is up. A command that is rejected changes nothing, and is not a
     /// step.
     fn add_commands(
@@ -464,7 +573,7 @@ impl<P: Explore> Model<'_, P> {
         slot: usize,
         out: &mut Successors<Step>,
     ) {
-        let of_leaders = match P::has_leases(self.context.config) {
+        let of_leaders = match self.uses.leases {
             true => parts.left(Item::Transfer) + parts.left(Item::Command),
             false => 0,
         };
@@ -558,4 +667,10 @@ impl<P: Explore> Model<'_, P> {
             words.extend(flights);
         });
     }
+}
+
+/// The members to which messages matter if these are up: a message to a member that stays down makes no difference.
+#[inline]
+fn receivers_among(up: u64, budget_left: BudgetLeft) -> u64 {
+    if budget_left.allows_starts() { u64::MAX } else { up }
 }

@@ -12,6 +12,7 @@ use doyen_core::algorithm::quorum::voter::Voter;
 use doyen_core::config::quorum::{Pace, Preemption};
 use doyen_core::config::rules::{Rule, Rules as QuorumRules};
 use doyen_core::config::{Config, Mode, Timing};
+use doyen_core::members::Members;
 use doyen_core::time::Span;
 
 use doyen_core::session::Session;
@@ -155,7 +156,8 @@ fn compare_along(model: &mut Model<'_, Quorum>, runs: u64, length: usize) -> Rea
         let mut random = mix(run + 1, at_place(0));
         for _ in 0..length {
             outcomes.compare(model, &mut worker, &state, &mut out);
-            let led = &worker.histories[state[model.context.members.len() + HEAD - 1] as usize].led;
+            let history = state[model.context.members.len() + HEAD - 1];
+            let led = &worker.histories[history as usize].past.led;
             let twice = |&(term, id, _): &Leadership| {
                 led.iter().any(|&(other, again, _)| again == id && other != term)
             };
@@ -302,14 +304,13 @@ impl<P: Explorable> Model<'_, P> {
             let renamed = local.renamed(&|id| renaming.name(id));
             words[usize::from(renaming.place(place as u8))] = store.locals.number(renamed);
         }
-        let led = Arc::clone(&store.histories.since(state[count + HEAD - 1] as usize)[0]);
-        let mut led: Vec<Leadership> = led
-            .iter()
-            .map(|&(term, leader, process)| (term, renaming.name(leader), process))
-            .collect();
-        led.sort_unstable();
+        let mut past = Past::clone(&store.histories.since(state[count + HEAD - 1] as usize)[0]);
+        for (_, leader, _) in &mut past.led {
+            *leader = renaming.name(*leader);
+        }
+        past.led.sort_unstable();
         words.extend(&state[count..count + HEAD - 1]);
-        words.push(store.histories.number(led));
+        words.push(store.histories.number(past));
         let rename = |flight: Flight<P::Message>| {
             let (from, to) = (renaming.place(flight.from), renaming.place(flight.to));
             let flight = Flight { from, to, ..flight };

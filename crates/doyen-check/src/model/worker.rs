@@ -4,15 +4,17 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use doyen_core::explore::{Explore, Giver, Serial};
+use doyen_core::ledger::sections::Sections;
 use doyen_core::members::Term;
-use doyen_core::protocol::{Bonds, Origin, Protocol};
+use doyen_core::protocol::{Bonds, Effect, Origin, Protocol, Section};
 use doyen_sim::hash::FastMap;
 
 use super::canonical::at_place;
 use super::intern::Interner;
 use super::local::{self, Handled, Local, Ticks};
 use super::step::Act;
-use super::{Flight, HEAD, Leadership, Model, Store, leads_in_a_term};
+use super::successors::Change;
+use super::{Flight, HEAD, Leadership, Model, Past, Store, leads_in_a_term};
 use crate::fingerprint::{fingerprint, mix};
 use crate::timers::Timers;
 
@@ -28,17 +30,23 @@ pub(crate) struct Worker<P: Explore> {
     pub(crate) flights: Vec<FlightFacts<P::Message>>,
     pub(super) histories: Vec<History>,
     known: FastMap<Cause, u32>,
+    /// The same for messages that arrive at a process that does not crash: most acts are this, and its key is short.
+    received: FastMap<u64, u32>,
     pub(crate) consequences: Vec<Consequence>,
     pub(super) observations: FastMap<u64, u32>,
+    /// By a past and a consequence with moves: the past after it, and the claim that it breaks.
+    pub(super) entered: FastMap<(u32, u32), (u32, Option<usize>)>,
     /// Room for the fingerprints of one state under every renaming.
     pub(super) sums: Vec<u64>,
     /// Whether a message is obsolete for a local state.
     pub(super) obsolete: RefCell<FastMap<(u32, u32), bool>>,
+    /// How the steps change the state that were found last, as far as the states that they lead to were not written.
+    pub(super) changes: Vec<Change>,
 }
 
-/// The leaderships of a state.
+/// The past of a state.
 pub(crate) struct History {
-    pub(super) led: Arc<Vec<Leadership>>,
+    pub(super) past: Arc<Past>,
     pub(super) print: u64,
     /// Its fingerprints under every other renaming of the members.
     pub(super) renamed: Box<[u64]>,
@@ -49,14 +57,14 @@ pub(crate) struct LocalFacts<P: Explore> {
     pub(super) local: Arc<Local<P>>,
     /// The position of its member; none if the slot is vacant.
     pub(super) member: Option<usize>,
-    /// Its place in fingerprints.
-    pub(super) place: usize,
-    pub(super) print: u64,
-    /// Its share in the fingerprint of a state under every other renaming of the members.
+    /// Its share in the fingerprint of a state.
+    pub(super) share: u64,
+    /// The same if detectors had had all the time that they need.
+    pub(super) settled_share: u64,
+    /// Its share under every other renaming of the members.
     pub(super) renamed: Box<[u64]>,
-    /// Its fingerprint if detectors had had all the time that they need.
-    pub(super) settled_print: u64,
-    pub(super) view_print: u64,
+    /// Its share in what claims see of a state.
+    pub(super) view_share: u64,
     /// The first of its serial numbers that makes a difference to it.
     pub(super) first_serial: Option<Serial>,
     /// It has a lease.
@@ -68,6 +76,8 @@ pub(crate) struct LocalFacts<P: Explore> {
     pub(super) up: bool,
     pub(crate) reported: u64,
     pub(super) settled: u8,
+    /// It has something to do without messages, faults and reports.
+    pub(super) acts: bool,
     /// Timers that may expire now, and whether they are background timers.
     pub(crate) ready: Vec<(u32, bool)>,
     /// The ticks that may pass before a timer must expire, and before one may that may not yet; `u32::MAX` without such a
@@ -76,6 +86,11 @@ pub(crate) struct LocalFacts<P: Explore> {
     pub(super) earliest: u32,
     /// A timer other than a background timer is armed, but no timer may expire any more.
     pub(super) stranded: bool,
+    /// Where it is with respect to the critical section, and whether its client may ask to enter.
+    pub(super) section: Section,
+    pub(super) may_ask: bool,
+    /// The generation of the token that it holds.
+    pub(super) token: Option<Term>,
 }
 
 pub(crate) struct FlightFacts<M> {
@@ -87,6 +102,8 @@ pub(crate) struct FlightFacts<M> {
     pub(super) serial: Option<(Serial, usize)>,
     pub(crate) channel: u16,
     pub(super) age: u8,
+    /// The generation of the token that it carries.
+    pub(super) token: Option<Term>,
     /// The number of the same message a tick later, once it is known.
     older: Option<u32>,
 }
@@ -113,6 +130,16 @@ pub(crate) struct Consequence {
     pub(super) breaks: Option<usize>,
     /// The process leads now, in this term.
     pub(super) leads: Option<Leadership>,
+    /// How the process moves with respect to the critical section, in order.
+    pub(super) moves: Box<[Move]>,
+}
+
+/// How a process moves with respect to the critical section.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Move {
+    To(Section),
+    /// The process is gone.
+    Gone,
 }
 
 impl<P: Explore> Worker<P> {
@@ -122,11 +149,20 @@ impl<P: Explore> Worker<P> {
             flights: Vec::new(),
             histories: Vec::new(),
             known: FastMap::default(),
+            received: FastMap::default(),
             consequences: Vec::new(),
             observations: FastMap::default(),
+            entered: FastMap::default(),
             sums: Vec::new(),
             obsolete: RefCell::default(),
+            changes: Vec::new(),
         }
+    }
+
+    /// The messages that are sent in a change.
+    #[inline]
+    pub(super) fn sends_of(&self, change: &Change) -> &[u32] {
+        change.cause.map_or(&[], |known| &self.consequences[known as usize].sends)
     }
 }
 
@@ -134,8 +170,10 @@ impl<P: Explore> Model<'_, P> {
     /// Copies what others have added to the store, if `state` refers to any of it.
     pub(super) fn catch_up(&self, worker: &mut Worker<P>, state: &[u32]) {
         let (locals, rest) = state.split_at(self.slots);
-        let lacks =
-            |known: usize, numbers: &[u32]| numbers.iter().any(|&number| number as usize >= known);
+        // The highest number is found without a branch for each.
+        let lacks = |known: usize, numbers: &[u32]| {
+            numbers.iter().fold(0, |needed, &number| needed.max(number + 1)) as usize > known
+        };
         let lacks_something = lacks(worker.locals.len(), locals)
             || lacks(worker.histories.len(), &rest[HEAD - 1..HEAD])
             || lacks(worker.flights.len(), &rest[HEAD..]);
@@ -147,17 +185,22 @@ impl<P: Explore> Model<'_, P> {
 
     pub(super) fn copy(&self, worker: &mut Worker<P>, store: &mut Store<P>) {
         let Store { locals, flights, timers, histories, .. } = store;
-        for led in histories.since(worker.histories.len()) {
+        for past in histories.since(worker.histories.len()) {
+            // No algorithm of mutual exclusion has members that differ only in their names.
             let renamed = self.symmetry.each(|renaming| {
-                let mut led: Vec<Leadership> = led
+                let mut led: Vec<Leadership> = past
+                    .led
                     .iter()
                     .map(|&(term, leader, process)| (term, renaming.name(leader), process))
                     .collect();
                 led.sort_unstable();
                 fingerprint(&led)
             });
-            let print = fingerprint(&**led);
-            worker.histories.push(History { led: Arc::clone(led), print, renamed });
+            let print = match past.sections == Sections::default() {
+                true => fingerprint(&past.led),
+                false => fingerprint(&**past),
+            };
+            worker.histories.push(History { past: Arc::clone(past), print, renamed });
         }
         for local in locals.since(worker.locals.len()) {
             worker.locals.push(self.facts_of(local, timers));
@@ -186,6 +229,7 @@ impl<P: Explore> Model<'_, P> {
             serial,
             channel: flight.channel(),
             age: *age,
+            token: P::token_in(message),
             older: None,
             flight: Arc::clone(flight),
         }
@@ -201,21 +245,25 @@ impl<P: Explore> Model<'_, P> {
             true => local.canonical(self.context.config),
             false => Local::clone(local),
         };
-        let print = fingerprint(&canonical);
         let member = self.context.members.position(local.id);
+        let place = at_place(member.unwrap_or(VACANT));
+        let share = mix(fingerprint(&canonical), place);
         let detection = self.context.detection();
+        let may_ask = local.is_up() && local.requests.0 > 0 && local.section().is_outside();
+        let ready: Vec<(u32, bool)> = ready
+            .map(|armed| (timers.number(armed.timer), P::is_background(armed.timer)))
+            .collect();
         LocalFacts {
             member,
-            place: member.unwrap_or(VACANT),
-            print,
+            share,
             renamed: self.symmetry.each(|renaming| {
                 let renamed = canonical.renamed(&|id| renaming.name(id));
                 let place = member.map_or(VACANT, |place| renaming.place(place as u8).into());
                 mix(fingerprint(&renamed), at_place(place))
             }),
-            settled_print: match local.settled < detection {
-                true => fingerprint(&Local { settled: detection, ..canonical }),
-                false => print,
+            settled_share: match local.settled < detection {
+                true => mix(fingerprint(&Local { settled: detection, ..canonical }), place),
+                false => share,
             },
             first_serial: state.and_then(|state| state.first_live_serial(self.context.config)),
             leased: state.is_some_and(|state| state.lease().is_some()),
@@ -225,22 +273,25 @@ impl<P: Explore> Model<'_, P> {
                 true => local.bonds(&self.context),
                 false => Bonds::NONE,
             },
-            view_print: fingerprint(&state.map(Protocol::view)),
+            view_share: mix(fingerprint(&state.map(Protocol::view)), place),
             up: local.is_up(),
             reported: local.reported,
             settled: local.settled,
-            ready: ready
-                .map(|armed| (timers.number(armed.timer), P::is_background(armed.timer)))
-                .collect(),
+            acts: !ready.is_empty() || may_ask || local.section().is_inside(),
+            ready,
             latest: local.timers.iter().map(|armed| armed.latest).min().unwrap_or(u32::MAX),
             earliest: waiting.min().unwrap_or(u32::MAX),
             stranded: !may_expire
                 && local.timers.iter().any(|armed| !P::is_background(armed.timer)),
+            section: local.section(),
+            may_ask,
+            token: state.and_then(Explore::token),
             local: Arc::clone(local),
         }
     }
 
     /// The number of the consequence of `act` for a process in this local state. The state machine is asked once.
+    #[inline]
     pub(crate) fn consequence(
         &self,
         worker: &mut Worker<P>,
@@ -249,19 +300,27 @@ impl<P: Explore> Model<'_, P> {
         crash_after: u8,
     ) -> usize {
         // Whether the message stays in flight makes no difference to its receiver.
-        let act = match act {
-            Act::Receive { message, .. } => Act::Receive { message, again: false },
-            act => act,
+        let (act, receipt) = match act {
+            Act::Receive { message, .. } => {
+                let receipt = u64::from(local) << 32 | u64::from(message);
+                (Act::Receive { message, again: false }, Some(receipt).filter(|_| crash_after == 0))
+            }
+            act => (act, None),
         };
         let cause = (local, act, crash_after);
-        if let Some(&known) = worker.known.get(&cause) {
+        let known = match receipt {
+            Some(receipt) => worker.received.get(&receipt),
+            None => worker.known.get(&cause),
+        };
+        if let Some(&known) = known {
             return known as usize;
         }
-        let consequence = self.work_out(worker, cause);
-        worker.consequences.push(consequence);
-        let number = worker.consequences.len() - 1;
-        worker.known.insert(cause, number as u32);
-        number
+        let number = self.work_out(worker, cause);
+        match receipt {
+            Some(receipt) => worker.received.insert(receipt, number),
+            None => worker.known.insert(cause, number),
+        };
+        number as usize
     }
 
     /// What the state machine makes of an act.
@@ -278,8 +337,9 @@ impl<P: Explore> Model<'_, P> {
         (handled, flights)
     }
 
+    /// Works out a consequence, and returns its number.
     #[cold]
-    fn work_out(&self, worker: &mut Worker<P>, cause: Cause) -> Consequence {
+    fn work_out(&self, worker: &mut Worker<P>, cause: Cause) -> u32 {
         let (before, act, crash_after) = cause;
         let (handled, flights) = self.handle(worker, before, act, crash_after);
         let breach = self.breach_by_itself(&handled, &flights);
@@ -289,16 +349,21 @@ impl<P: Explore> Model<'_, P> {
         let leads = view.filter(leads_in_a_term).map(|view| (view.term, id, process));
         let crash_points =
             if self.reductions.obsolete { handled.last_write } else { handled.outputs };
+        let moves = moves_of(worker.locals[before as usize].section, &handled);
         let mut store = self.lock();
         let local = store.locals.number(handled.local);
         // A lost disk may make any message count again, unless sessions distinguish messages to the process before.
-        let loses_disk = act == Act::Start(Origin::Rejoining) && !P::has_sessions();
+        let loses_disk =
+            act == Act::Start(Origin::Rejoining) && !P::has_sessions(self.context.config);
         if self.reductions.canonical && before != local && !loses_disk {
             store.transitions.insert((before, local));
         }
         let sends = flights.into_iter().map(|flight| store.flights.number(flight)).collect();
         self.copy(worker, &mut store);
-        Consequence { local, sends, crash_points: crash_points.min(250) as u8, breaks, leads }
+        let crash_points = crash_points.min(250) as u8;
+        let number = worker.consequences.len() as u32;
+        worker.consequences.push(Consequence { local, sends, crash_points, breaks, leads, moves });
+        number
     }
 
     /// The same message, a tick later.
@@ -317,4 +382,23 @@ impl<P: Explore> Model<'_, P> {
         worker.flights[flight as usize].older = Some(older);
         older
     }
+}
+
+/// How a process that was at `before` moves with respect to the critical section by what it handles.
+fn moves_of<P: Explore>(before: Section, handled: &Handled<P>) -> Box<[Move]> {
+    let announced = handled.effects.iter().filter_map(|effect| match effect {
+        Effect::Announce(view) => Some(view.section),
+        _ => None,
+    });
+    let mut at = before;
+    let mut moves: Vec<Move> = Vec::new();
+    for section in announced {
+        if std::mem::replace(&mut at, section) != section {
+            moves.push(Move::To(section));
+        }
+    }
+    if !handled.local.is_up() && !at.is_outside() {
+        moves.push(Move::Gone);
+    }
+    moves.into()
 }

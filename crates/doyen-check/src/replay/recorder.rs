@@ -169,6 +169,8 @@ impl<'m, 'c, P: Explorable> Recorder<'m, 'c, P> {
                 }
                 return rules;
             }
+            // Its message says all about it.
+            Act::Tell { .. } => return self.happen(slot, self.model.input(act), crash_after, None),
             Act::Expire { timer, background } => {
                 let timer = format!("{:?}", self.model.timer(timer));
                 EventKind::Fired { member, timer, background, rules }
@@ -178,6 +180,8 @@ impl<'m, 'c, P: Explorable> Recorder<'m, 'c, P> {
                 EventKind::Suspected { member, peer: self.id(peer) }
             }
             Act::Campaign => EventKind::Campaign { member, rules },
+            Act::Request => EventKind::Request { member, rules },
+            Act::Exit => EventKind::Exit { member, rules },
             Act::Crash => EventKind::Crashed { member, forwards: false },
             Act::Release => {
                 self.record(EventKind::Crashed { member, forwards: false });
@@ -276,7 +280,7 @@ impl<'m, 'c, P: Explorable> Recorder<'m, 'c, P> {
     /// Lets messages to processes that stay down, which the model has dropped, arrive there.
     fn miss(&mut self, until: Time) {
         // With sessions the model keeps what another process of the member may receive.
-        if P::has_sessions() || self.may_start || until == self.now {
+        if P::has_sessions(self.model.context.config) || self.may_start || until == self.now {
             return;
         }
         let (mut missed, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut self.in_flight)
@@ -307,6 +311,8 @@ impl<'m, 'c, P: Explorable> Recorder<'m, 'c, P> {
             if let EventKind::Received { rules: fired, .. }
             | EventKind::Fired { rules: fired, .. }
             | EventKind::Campaign { rules: fired, .. }
+            | EventKind::Request { rules: fired, .. }
+            | EventKind::Exit { rules: fired, .. }
             | EventKind::Commanded { rules: fired, .. }
             | EventKind::Restarted { rules: fired, .. } = &mut event
             {

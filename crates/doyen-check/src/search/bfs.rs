@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::graph::{Graph, Node};
 use super::level::{Batch, Level, StateBuffer, Waiting};
 use super::seen::{Inserted, Keeps, Origin, Quota, Seen};
-use super::space::{Claim, Space, Successors};
+use super::space::{Claim, Reached, Space, Successors};
 use super::{Found, Judge, Limit, Plan, Progress, Violation, Watch, retrace};
 
 /// With fewer states in a level than this, one thread is faster than many.
@@ -136,7 +136,7 @@ impl<'a, S: Space> Search<'a, S> {
         assert!(self.seen.extend(&mut first.quota, 1), "an empty table has room for a state");
         let origin = Origin { from: print, depth: 0 };
         self.seen.insert(print, origin, &mut first.quota, || number);
-        first.next.add(&start, number, print);
+        first.next.add(number, print, |words| words.extend_from_slice(&start));
         let mut level = Level::new(shares.len());
         self.gather(&mut level, shares);
         level
@@ -249,16 +249,20 @@ impl<'a, S: Space> Search<'a, S> {
     fn visit(&self, state: Waiting<'_>, share: &mut Share<S>) -> bool {
         let Waiting { words, print, .. } = state;
         let mut out = std::mem::take(&mut share.out);
+        // The reduction looks at the states that steps lead to.
+        if !self.plan.reduce {
+            out.leave_unwritten(print);
+        }
         let first_edge = share.edges.len();
         let reduced = self.space.steps(&mut share.worker, words, self.plan.reduce, &mut out);
         let mut generated = out.list().len();
-        let mut followed = self.follow(&out, print, share);
+        let mut followed = self.follow(&out, state, share);
         if reduced && followed == Some(true) {
             // This may close a loop, in which a step that was left out would be put off forever.
             share.edges.truncate(first_edge);
             self.space.steps(&mut share.worker, words, false, &mut out);
             generated += out.list().len();
-            followed = self.follow(&out, print, share);
+            followed = self.follow(&out, state, share);
         }
         let has_room = followed.is_some();
         if has_room {
@@ -296,9 +300,15 @@ impl<'a, S: Space> Search<'a, S> {
         }
     }
 
-    /// Adds the states to which the steps from the state with fingerprint `print` lead; returns whether one of them is no
-    /// farther from the start than this state. Returns nothing if the table has no room.
-    fn follow(&self, out: &Successors<S::Step>, print: u64, share: &mut Share<S>) -> Option<bool> {
+    /// Adds the states to which the steps from `state` lead; returns whether one of them is no farther from the start than
+    /// it. Returns nothing if the table has no room.
+    fn follow(
+        &self,
+        out: &Successors<S::Step>,
+        state: Waiting<'_>,
+        share: &mut Share<S>,
+    ) -> Option<bool> {
+        let Waiting { words, print, .. } = state;
         if !self.seen.extend(&mut share.quota, out.list().len()) {
             return None;
         }
@@ -306,15 +316,36 @@ impl<'a, S: Space> Search<'a, S> {
         let origin = Origin { from: print, depth };
         let mut leads_back = false;
         for next in out.list() {
-            let state = out.state(next);
-            let reached = self.space.fingerprint(&mut share.worker, state);
+            if let Reached::Unwritten { print, .. } = next.reached {
+                self.seen.read_ahead(print);
+            }
+        }
+        for next in out.list() {
+            let reached = match next.reached {
+                Reached::Unwritten { print, .. } => print,
+                Reached::Written { .. } => {
+                    self.space.fingerprint(&mut share.worker, out.state(next))
+                }
+            };
             let mut number = 0;
             let inserted = self.seen.insert(reached, origin, &mut share.quota, || {
                 number = self.numbered.fetch_add(1, Ordering::Relaxed);
                 number
             });
             match inserted {
-                Inserted::New => share.next.add(state, number, reached),
+                Inserted::New => {
+                    share.next.add(number, reached, |all| match next.reached {
+                        Reached::Unwritten { change, .. } => {
+                            self.space.write(&share.worker, words, change, all);
+                        }
+                        Reached::Written { .. } => all.extend_from_slice(out.state(next)),
+                    });
+                    debug_assert_eq!(
+                        self.space.fingerprint(&mut share.worker, share.next.last()),
+                        reached,
+                        "a fingerprint is that of the state, however it was found"
+                    );
+                }
                 Inserted::Known { number: known, depth: reached } => {
                     number = known;
                     leads_back |= reached < depth || depth == u16::MAX;

@@ -90,14 +90,20 @@ impl Level {
 }
 
 impl StateBuffer {
+    /// Adds the state that `write` appends.
     #[inline]
-    pub(super) fn add(&mut self, words: &[u32], number: u32, print: u64) {
-        self.words.extend_from_slice(words);
+    pub(super) fn add(&mut self, number: u32, print: u64, write: impl FnOnce(&mut Vec<u32>)) {
+        write(&mut self.words);
         self.states.push(Entry { end: self.words.len(), number, print });
     }
 
     pub(super) fn len(&self) -> usize {
         self.states.len()
+    }
+
+    /// The words of the state that was added last.
+    pub(super) fn last(&self) -> &[u32] {
+        self.state(self.len() - 1).words
     }
 
     fn clear(&mut self) {
@@ -153,7 +159,8 @@ mod tests {
         let mut level = Level::new(2);
         for thread in 0..2_u32 {
             let mut buffer = StateBuffer::default();
-            (0..100).for_each(|number| buffer.add(&[thread, number], number, 7));
+            (0..100)
+                .for_each(|number| buffer.add(number, 7, |words| words.extend([thread, number])));
             level.replace(thread as usize, &mut buffer);
         }
         let mut taken = Vec::new();

@@ -105,6 +105,13 @@ impl Seen {
         true
     }
 
+    /// Reads the home of a state that is to be inserted. Whoever inserts several reads the homes of all before the first:
+    /// the memory of one does not wait for that of another then.
+    #[inline]
+    pub(crate) fn read_ahead(&self, print: u64) {
+        std::hint::black_box(self.prints[self.home(nonzero(print))].load(Relaxed));
+    }
+
     /// Inserts a state. If it is new, `number` gives it a number and `quota` shrinks by one.
     #[inline]
     pub(crate) fn insert(

@@ -25,6 +25,12 @@ pub trait Space: Sync {
         out: &mut Successors<Self::Step>,
     ) -> bool;
 
+    /// Appends the state to which a step from `state` leads, if `steps` did not write it (see [`Reached::Unwritten`]). The
+    /// worker has found no steps from another state since then.
+    fn write(&self, _worker: &Self::Worker, _state: &[u32], _change: u32, _words: &mut Vec<u32>) {
+        unreachable!("this space writes every state");
+    }
+
     /// Sixty-four bits that stand for `state`: the start, or a state that this worker has found a step to.
     fn fingerprint(&self, worker: &mut Self::Worker, state: &[u32]) -> u64;
 
@@ -67,6 +73,8 @@ pub struct Successors<S> {
     words: Vec<u32>,
     list: Vec<Successor<S>>,
     stranded: bool,
+    /// The fingerprint of the state, if the states that its steps lead to need not be written.
+    origin: Option<u64>,
 }
 
 /// One step.
@@ -76,14 +84,44 @@ pub struct Successor<S> {
     pub step: S,
     /// The claim that it breaks.
     pub breaks: Option<usize>,
-    start: u32,
-    end: u32,
+    /// Where it leads.
+    pub reached: Reached,
+}
+
+/// The state that a step leads to.
+#[derive(Clone, Copy, Debug)]
+pub enum Reached {
+    /// It has been written: see [`Successors::state`].
+    Written {
+        /// Where its words begin.
+        start: u32,
+        /// Where they end.
+        end: u32,
+    },
+    /// It has not been written. Most steps lead to a state that a search has seen, which its fingerprint shows.
+    Unwritten {
+        /// Its fingerprint.
+        print: u64,
+        /// How [`Space::write`] finds it.
+        change: u32,
+    },
 }
 
 impl<S: Copy> Successors<S> {
     /// No steps.
     pub const fn new() -> Self {
-        Self { words: Vec::new(), list: Vec::new(), stranded: false }
+        Self { words: Vec::new(), list: Vec::new(), stranded: false, origin: None }
+    }
+
+    /// The next steps are from the state with this fingerprint, and states that they lead to need not be written.
+    pub(crate) fn leave_unwritten(&mut self, origin: u64) {
+        self.origin = Some(origin);
+    }
+
+    /// The fingerprint of the state, if the states that its steps lead to need not be written.
+    #[inline]
+    pub(crate) fn origin(&self) -> Option<u64> {
+        self.origin
     }
 
     /// Removes all steps.
@@ -108,7 +146,20 @@ impl<S: Copy> Successors<S> {
     pub fn add(&mut self, step: S, breaks: Option<usize>, build: impl FnOnce(&mut Vec<u32>)) {
         let start = self.words.len() as u32;
         build(&mut self.words);
-        self.list.push(Successor { step, breaks, start, end: self.words.len() as u32 });
+        let reached = Reached::Written { start, end: self.words.len() as u32 };
+        self.list.push(Successor { step, breaks, reached });
+    }
+
+    /// Adds a step to a state that is not written.
+    #[inline]
+    pub(crate) fn add_unwritten(
+        &mut self,
+        step: S,
+        breaks: Option<usize>,
+        print: u64,
+        change: u32,
+    ) {
+        self.list.push(Successor { step, breaks, reached: Reached::Unwritten { print, change } });
     }
 
     /// The steps.
@@ -116,10 +167,15 @@ impl<S: Copy> Successors<S> {
         &self.list
     }
 
-    /// The state that a step leads to.
+    /// The state that a step leads to. It has been written.
     #[inline]
     pub fn state(&self, successor: &Successor<S>) -> &[u32] {
-        &self.words[successor.start as usize..successor.end as usize]
+        match successor.reached {
+            Reached::Written { start, end } => &self.words[start as usize..end as usize],
+            Reached::Unwritten { .. } => {
+                unreachable!("states are written unless a search says otherwise")
+            }
+        }
     }
 
     /// The bytes that it takes.

@@ -8,6 +8,8 @@ mod check_hardened;
 mod check_quorum;
 mod check_reduction;
 mod check_sessions;
+mod exclusion;
+mod group;
 mod lasting;
 mod leases_covered;
 mod lock;

@@ -38,7 +38,7 @@
 //! | Q14 | TIMEOUT-NOW, RELEASE | campaigns at once; or is released from its vote lease |
 //! | Q15 | follows another leader although it was the successor, or lost its lease | penalizes itself (`penalty.rs`) |
 //! | Q16 | its process died as leader | its host sends TIMEOUT-NOW and RELEASE, once nothing relies on the lease any more (`handover.rs`) |
-//! | Q17 | the operator pauses elections | stores that, tells all, and campaigns only as a successor until it is over (`pause.rs`) |
+//! | Q17 | the operator pauses elections | stores that, tells all, and campaigns only after a transfer until it is over (`pause.rs`) |
 //!
 //! A member is *bound* while it is in hold-down, while its vote lease runs, and while its own lease runs. A bound member
 //! does not vote.
@@ -78,10 +78,10 @@ pub mod rules;
 mod transfer;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 use crate::config::Config;
 use crate::config::quorum::Pace;
+use crate::map::SortedMap;
 use crate::members::{Incarnation, NodeId, Term};
 use crate::protocol::{
     self, AlgorithmMessage, Bonds, Boot, Context, Effects, Event, Kind, Notice, Protocol, View,
@@ -122,7 +122,7 @@ pub struct Quorum {
     ranking: Ranking,
     reachability: Reachability,
     /// The latest term in which each other member was seen: what it tells a member that restarts.
-    seen: BTreeMap<NodeId, Term>,
+    seen: SortedMap<NodeId, Term>,
 }
 
 /// A member's role, with the data that exists only in that role.
@@ -201,7 +201,7 @@ impl Protocol for Quorum {
             search: Search::default(),
             ranking: Ranking::default(),
             reachability: Reachability::default(),
-            seen: BTreeMap::new(),
+            seen: SortedMap::new(),
         };
         member.recover(boot.origin, &mut Context { config, out });
         member
@@ -314,7 +314,7 @@ impl Quorum {
         // HELLO before it is answered itself, perhaps in a term that it learned after the restart.
         if cx.config.quorum.remembers && !matches!(body, Body::Hello { .. } | Body::Welcome { .. })
         {
-            let seen = self.seen.entry(from).or_default();
+            let seen = self.seen.get_or_default(from);
             *seen = term.max(*seen);
         }
         match body {

@@ -9,7 +9,7 @@
 //! | Q2 | leader: SUBMIT, m not in its log | append; ORDER to all others |
 //! | Q3 | ORDER of the installed term, next position | append; *eager*: deliver; *stable*: STORED. Out of place: ignored, the next INSTALL has it |
 //! | Q4 | leader, *stable*: a majority has the position | deliver; COMMIT to all others |
-//! | Q5 | it takes over | COLLECT to all others. A member that answers LOG accepts nothing of a lower term any more |
+//! | Q5 | it takes over | COLLECT to all others, and to a member that is reported up meanwhile. A member that answers LOG accepts nothing of a lower term any more |
 //! | Q6 | leader: LOG of every other live member (*eager*) or of a majority (*stable*) | take the log with the highest (term of the last INSTALL, length); INSTALL it; then order again |
 //! | Q7 | INSTALL | if what it has delivered is a prefix: deliver the rest (*stable*: as committed); else reset: the program takes over the state |
 //!
@@ -34,13 +34,13 @@
 pub mod rules;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use crate::config::{Config, Variant};
 use crate::explore::Explore;
+use crate::map::SortedMap;
 use crate::members::{NodeId, PeerSet, Term};
 use crate::protocol::{
     AlgorithmMessage, Boot, Context, Deliveries, Durable, Effects, Event, Family, Kind, Multicast,
@@ -83,9 +83,9 @@ impl Durable for Kept {
 enum Duty {
     Follow,
     /// It has taken over, and waits for the logs of the others.
-    Collect(BTreeMap<NodeId, (Term, Vec<Multicast>)>),
+    Collect(SortedMap<NodeId, (Term, Vec<Multicast>)>),
     /// It orders. Stable: how many positions each of the others has.
-    Order(BTreeMap<NodeId, usize>),
+    Order(SortedMap<NodeId, usize>),
 }
 
 /// Messages between the members.
@@ -159,7 +159,7 @@ impl Protocol for Sequencer {
             member.leader = Some(leader);
             member.kept = Kept { term, installed: term, log: Vec::new() };
             if leader == id {
-                member.duty = Duty::Order(BTreeMap::new());
+                member.duty = Duty::Order(SortedMap::new());
             }
             member.store(&mut Context { config, out });
         }
@@ -184,9 +184,11 @@ impl Protocol for Sequencer {
             }
             Event::PeerUp(peer) => {
                 self.down.remove(peer);
-                if matches!(self.duty, Duty::Order(_)) {
-                    let Kept { term, log, .. } = self.kept.clone();
-                    cx.send(peer, Message::Install { term, log });
+                let Kept { term, log, .. } = self.kept.clone();
+                match self.duty {
+                    Duty::Follow => {}
+                    Duty::Collect(_) => cx.send(peer, Message::Collect { term }),
+                    Duty::Order(_) => cx.send(peer, Message::Install { term, log }),
                 }
             }
             Event::Message { from, message } => self.on_message(from, message, cx),
@@ -313,7 +315,7 @@ impl Sequencer {
         cx.out.election_started();
         self.kept.term = cx.config.members.next_term_of(self.id, self.kept.term);
         self.leader = Some(self.id);
-        self.duty = Duty::Collect(BTreeMap::new());
+        self.duty = Duty::Collect(SortedMap::new());
         self.store(cx);
         cx.announce(self.view());
         self.send_all(&Message::Collect { term: self.kept.term }, cx);
@@ -337,7 +339,7 @@ impl Sequencer {
         let all = logs.values().cloned().chain([own]);
         let best = all.max_by_key(|(installed, log)| (*installed, log.len()));
         let (_, log) = best.unwrap_or_default();
-        self.duty = Duty::Order(BTreeMap::new());
+        self.duty = Duty::Order(SortedMap::new());
         self.install(self.kept.term, log, cx);
         let Kept { term, log, .. } = self.kept.clone();
         self.send_all(&Message::Install { term, log }, cx);
@@ -377,7 +379,7 @@ impl Sequencer {
                 if let Duty::Order(stored) = &mut self.duty
                     && term == self.kept.term
                 {
-                    let most = stored.entry(from).or_default();
+                    let most = stored.get_or_default(from);
                     *most = (*most).max(position as usize);
                     self.commit(cx);
                 }

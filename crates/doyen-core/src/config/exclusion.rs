@@ -1,8 +1,11 @@
 //! What the algorithms of mutual exclusion need to know beyond the members: where the token or the coordinator is at the
 //! beginning, the voting sets, the tree, the voters.
 
+use std::borrow::Cow;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use super::Timing;
 use crate::members::{Members, NodeId, PeerSet};
@@ -25,11 +28,18 @@ pub struct Settings {
     pub ask_all: bool,
     /// How long a member waits after too few votes; by default from half a D to four.
     pub back_off: Option<Delay>,
-    /// What a check takes away from the recovery of a token.
+    /// How long a grant of the lock service lasts; by default as long as three vote leases.
+    pub grant: Option<Span>,
+    /// The rule that a check takes away.
     pub without: Option<Reliance>,
 }
 
 impl Settings {
+    /// Whether the members keep this rule.
+    pub fn keeps(&self, reliance: Reliance) -> bool {
+        self.without != Some(reliance)
+    }
+
     /// How many votes are needed.
     pub fn votes(&self, members: &Members) -> usize {
         self.votes.map_or(self.voters(members) / 2 + 1, |votes| votes as usize)
@@ -53,7 +63,8 @@ impl Settings {
     }
 }
 
-/// What the [recovery of a token](crate::exclusion::token_recovery) relies on. A check that one of them matters takes it away.
+/// What an algorithm relies on: the rules of which a check shows that they matter, by taking one of them away. The first six
+/// are those of the [recovery of a token](crate::exclusion::token_recovery).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Reliance {
     /// P3: an old token is dropped.
@@ -68,11 +79,45 @@ pub enum Reliance {
     OnlyAdoptRaises,
     /// A pinned token stays where it is.
     PinnedStays,
+    /// C2: the coordinator queues a request of the holder, which may overtake its release.
+    HolderIsQueued,
+    /// V3: a voter that has given its vote gives it to no other member.
+    OneVote,
+    /// L5: only the first in the queue enters.
+    FirstEnters,
+    /// L5: a member enters only when it has heard from all others.
+    AllAreHeard,
+    /// A2, A3: a REQUEST raises the clock.
+    RequestsRaiseTheClock,
+    /// A2: of two requests with the same time, that of the lower member comes first.
+    IdsBreakTies,
+    /// A2: of two requests, the earlier comes first.
+    EarlierGoesFirst,
+    /// A2: a member that is inside defers its REPLY.
+    InsideDefers,
+    /// A4: a member enters only when all others have replied.
+    AllReply,
+    /// T1: only one member begins with a token.
+    OneBegins,
+    /// T2: a member that is inside keeps the token.
+    InsideKeepsTheToken,
+    /// T4: a member that leaves passes the token on.
+    LeavingPassesOn,
+    /// Any two voting sets have a member in common.
+    SetsMeet,
+    /// K7: a member that cannot win now gives its votes back.
+    LosersYield,
+    /// Y3, Y5: a member whose request for the token has been answered asks again.
+    AsksAgain,
+    /// Application messages carry the clock, for algorithms that have one.
+    TellingCarriesTheClock,
+    /// S3: a REQUEST that is late does not lower the number of the latest one.
+    NumbersRise,
 }
 
 impl Reliance {
-    /// All of them.
-    pub const ALL: [Self; 6] = [
+    /// Those of the recovery of a token.
+    pub const OF_RECOVERY: [Self; 6] = [
         Self::OldTokenIsDropped,
         Self::AllAnswer,
         Self::HolderAnswers,
@@ -206,8 +251,8 @@ fn smallest_cover(count: usize, size: usize) -> Option<Vec<usize>> {
     extend(count, size, &mut pattern, covered).then_some(pattern)
 }
 
-/// The shape of a tree. Members stand in it in the order of their ids.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+/// The tree of the members. In a shape, they stand in the order of their ids.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Tree {
     /// The lowest member is the neighbour of all others.
     #[default]
@@ -216,23 +261,57 @@ pub enum Tree {
     Line,
     /// Each member has two below it; the lowest is the root.
     Binary,
+    /// Any tree, by its edges.
+    Listed(Arc<[(NodeId, NodeId)]>),
 }
+
+/// A tree with more edges is not read: the ways in it are searched for.
+const MOST_EDGES: usize = 10_000;
 
 impl Tree {
     /// All shapes.
-    pub const ALL: [Self; 3] = [Self::Star, Self::Line, Self::Binary];
+    pub const SHAPES: [Self; 3] = [Self::Star, Self::Line, Self::Binary];
 
-    /// Its name on the command line.
-    pub fn name(self) -> &'static str {
+    /// The name of a shape on the command line; the edges of any other tree: `1-2,1-3`.
+    pub fn name(&self) -> Cow<'static, str> {
         match self {
-            Self::Star => "star",
-            Self::Line => "line",
-            Self::Binary => "binary",
+            Self::Star => "star".into(),
+            Self::Line => "line".into(),
+            Self::Binary => "binary".into(),
+            Self::Listed(edges) => {
+                let edges: Vec<String> = edges.iter().map(|(a, b)| format!("{a}-{b}")).collect();
+                edges.join(",").into()
+            }
+        }
+    }
+
+    /// Why it is not a tree of these members, if it is none.
+    pub fn suits(&self, members: &Members) -> Result<(), String> {
+        let Self::Listed(edges) = self else { return Ok(()) };
+        if let Some((a, b)) = edges.iter().find(|(a, b)| a == b) {
+            return Err(format!("{a}-{b} is an edge from a member to itself"));
+        }
+        let mut ends = edges.iter().flat_map(|&(a, b)| [a, b]);
+        if let Some(stranger) = ends.find(|&id| !members.contains(id)) {
+            return Err(format!("{stranger} is not a member"));
+        }
+        let wanted = members.len() - 1;
+        if edges.len() != wanted {
+            let found = edges.len();
+            return Err(format!(
+                "a tree of {} members has {wanted} edges, and not {found}",
+                members.len()
+            ));
+        }
+        let reached = self.distances(members.at(0), members);
+        match members.iter().find(|id| !reached.contains_key(id)) {
+            Some(id) => Err(format!("no way leads from {} to {id}", members.at(0))),
+            None => Ok(()),
         }
     }
 
     /// The neighbour of `from` on the way to `to`, by position; `from` itself, if it is there.
-    pub fn next_hop(self, from: usize, to: usize) -> usize {
+    pub fn next_hop(&self, from: usize, to: usize, members: &Members) -> usize {
         if from == to {
             return from;
         }
@@ -250,13 +329,78 @@ impl Tree {
                 }
                 if below > 0 && parent(below) == from { below } else { parent(from) }
             }
+            Self::Listed(edges) => {
+                let distances = self.distances(members.at(to), members);
+                let from = members.at(from);
+                let ends = edges.iter().flat_map(|&(a, b)| [(a, b), (b, a)]);
+                let neighbours = ends.filter(|(end, _)| *end == from).map(|(_, other)| other);
+                let next = neighbours.min_by_key(|id| distances.get(id).copied());
+                next.and_then(|id| members.position(id)).unwrap_or(to)
+            }
         }
     }
 
     /// How many hops it is from `from` to `to`, by position.
-    pub fn distance(self, from: usize, to: usize) -> usize {
-        let hop = |&at: &usize| (at != to).then(|| self.next_hop(at, to));
+    pub fn distance(&self, from: usize, to: usize, members: &Members) -> usize {
+        if let Self::Listed(_) = self {
+            let distances = self.distances(members.at(to), members);
+            return distances.get(&members.at(from)).copied().unwrap_or_default();
+        }
+        let hop = |&at: &usize| (at != to).then(|| self.next_hop(at, to, members));
         std::iter::successors(Some(from), hop).count() - 1
+    }
+
+    /// How many hops it is to `to` from each member of a listed tree from which a way leads there.
+    fn distances(&self, to: NodeId, members: &Members) -> BTreeMap<NodeId, usize> {
+        let Self::Listed(edges) = self else { return BTreeMap::new() };
+        let mut neighbours: BTreeMap<NodeId, Vec<NodeId>> = BTreeMap::new();
+        for &(a, b) in edges.iter() {
+            neighbours.entry(a).or_default().push(b);
+            neighbours.entry(b).or_default().push(a);
+        }
+        let mut distances = BTreeMap::from([(to, 0)]);
+        let mut reached = VecDeque::from([to]);
+        while let Some(at) = reached.pop_front() {
+            let hops = distances[&at] + 1;
+            for &next in neighbours.get(&at).into_iter().flatten() {
+                if members.contains(next) && !distances.contains_key(&next) {
+                    distances.insert(next, hops);
+                    reached.push_back(next);
+                }
+            }
+        }
+        distances
+    }
+}
+
+impl fmt::Display for Tree {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.name())
+    }
+}
+
+impl FromStr for Tree {
+    type Err = String;
+
+    /// Reads `star`, `line`, `binary` and edges such as `1-2,1-3`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Some(shape) = Self::SHAPES.into_iter().find(|shape| shape.name() == text) {
+            return Ok(shape);
+        }
+        let wrong = || {
+            format!("unknown tree `{text}`; use star, line, binary or the edges, such as 1-2,1-3")
+        };
+        let end = |text: &str| text.trim().parse().map(NodeId).map_err(|_| wrong());
+        let edge = |text: &str| {
+            let (a, b) = text.split_once('-').ok_or_else(wrong)?;
+            Ok((end(a)?, end(b)?))
+        };
+        let edges: Vec<(NodeId, NodeId)> =
+            text.split(',').map(edge).collect::<Result<_, String>>()?;
+        match edges.len() <= MOST_EDGES {
+            true => Ok(Self::Listed(edges.into())),
+            false => Err(format!("{} edges are too many; use at most {MOST_EDGES}", edges.len())),
+        }
     }
 }
 
@@ -284,7 +428,6 @@ macro_rules! named {
 
 named! {
     Sets: "voting sets";
-    Tree: "tree";
 }
 
 #[cfg(test)]
@@ -367,14 +510,38 @@ mod tests {
 
     #[test]
     fn a_tree_leads_from_everywhere_to_everywhere() {
-        for count in 1..40_usize {
+        for count in 1..40_u32 {
+            let members = Members::range(1, count).unwrap();
+            // The binary tree once more, by its edges.
+            let edges = (2..=count).map(|id| (NodeId(id / 2), NodeId(id)));
+            let listed = Tree::Listed(edges.collect());
+            assert_eq!(listed.suits(&members), Ok(()));
+            let count = count as usize;
             for (from, to) in (0..count).flat_map(|from| (0..count).map(move |to| (from, to))) {
-                assert_eq!(Tree::Line.distance(from, to), from.abs_diff(to));
-                assert!(Tree::Star.distance(from, to) <= 2);
-                let distance = Tree::Binary.distance(from, to);
-                assert_eq!(distance, Tree::Binary.distance(to, from));
+                assert_eq!(Tree::Line.distance(from, to, &members), from.abs_diff(to));
+                assert!(Tree::Star.distance(from, to, &members) <= 2);
+                let distance = Tree::Binary.distance(from, to, &members);
+                assert_eq!(distance, Tree::Binary.distance(to, from, &members));
                 assert!(distance <= 2 * count.ilog2() as usize);
+                assert_eq!(distance, listed.distance(from, to, &members));
+                let hop = |tree: &Tree| tree.next_hop(from, to, &members);
+                assert_eq!(hop(&listed), hop(&Tree::Binary));
             }
+        }
+    }
+
+    #[test]
+    fn what_is_no_tree_is_refused() {
+        let members = Members::range(1, 4).unwrap();
+        for (edges, problem) in [
+            ("1-2,2-3", "has 3 edges, and not 2"),
+            ("1-2,2-3,3-1", "no way leads from 1 to 4"),
+            ("1-2,2-3,3-9", "9 is not a member"),
+            ("1-2,2-3,4-4", "from a member to itself"),
+            ("1-2,2-1,3-4", "no way leads from 1 to 3"),
+        ] {
+            let refused = edges.parse::<Tree>().unwrap().suits(&members).unwrap_err();
+            assert!(refused.contains(problem), "{edges}: {refused}");
         }
     }
 
@@ -383,9 +550,13 @@ mod tests {
         for kind in Sets::ALL {
             assert_eq!(kind.to_string().parse(), Ok(kind));
         }
-        for tree in Tree::ALL {
+        let listed: Tree = "1-2, 1-30".parse().unwrap();
+        assert_eq!(listed.to_string(), "1-2,1-30");
+        for tree in Tree::SHAPES.into_iter().chain([listed]) {
             assert_eq!(tree.to_string().parse(), Ok(tree));
         }
-        assert!("ring".parse::<Tree>().unwrap_err().contains("use one of star, line"));
+        for wrong in ["ring", "1-2,3", "1-x", ""] {
+            assert!(wrong.parse::<Tree>().unwrap_err().contains("use star, line"), "{wrong}");
+        }
     }
 }

@@ -5,11 +5,11 @@
 //! is liveness: a lease must outlast three heartbeats and a round trip, or one lost datagram ends it. [`Settings::check`]
 //! rejects settings that break either, and names the inequality.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
 use crate::config::Timing;
+use crate::map::SortedMap;
 use crate::members::{Members, NodeId, PeerSet};
 use crate::time::Span;
 
@@ -24,7 +24,7 @@ pub struct Settings {
     /// The timing of all members.
     pub pace: Pace,
     /// Members with a different timing. Members with different timings are safe together.
-    pub paces: BTreeMap<NodeId, Pace>,
+    pub paces: SortedMap<NodeId, Pace>,
     /// `J`: the random part of the wait before an election.
     pub jitter: Span,
     /// How much longer a member waits for each higher-ranked one, so that the highest-ranked campaigns first.
@@ -157,6 +157,17 @@ impl Profile {
         Timing { transmission, processing, window: Span::ZERO, heartbeat, preempt }
     }
 
+    /// `G`: how long a member leads a group on one answer ([`group`](crate::group)). As long as possible: a failover of the
+    /// quorum's leader should fit into it, and the time until the groups of a dead member are led again, by the slowest clock
+    /// `G·(1+ρ)/(1−ρ)² + D + p`, must be within L1 ([`Settings::recovery`]).
+    pub fn group_lease(self) -> Span {
+        Span::from_millis(match self {
+            Self::Fast => 58,
+            Self::Lan => 550,
+            Self::Wan => 7_000,
+        })
+    }
+
     /// Its settings, for clocks with a drift of a tenth.
     pub fn settings(self) -> Settings {
         self.settings_for(USUAL_DRIFT)
@@ -176,7 +187,7 @@ impl Profile {
         let usual = Pace { heartbeat, vote_lease, drift: USUAL_DRIFT, grain };
         Settings {
             pace: usual.with_drift(drift),
-            paces: BTreeMap::new(),
+            paces: SortedMap::new(),
             jitter,
             stagger,
             deferrals: 2,
@@ -381,7 +392,8 @@ impl Pace {
             return Err(Unsafe {
                 inequality: "0 < h ≤ (Λ_L − (2D + p)) / 3",
                 numbers: format!(
-                    "h = {heartbeat}, 2D + p = {round_trip}, Λ_L = {lease} from Λ_F = {vote_lease}, ρ = {}, ε = {grain}",
+                    "h = {heartbeat}, 2D + p = {round_trip}, Λ_L = {} from Λ_F = {vote_lease}, ρ = {}, ε = {grain}",
+                    lease.rounded(),
                     f64::from(drift) / 1000.0
                 ),
                 remedy: "send heartbeats more often or lengthen the vote lease",
@@ -446,7 +458,7 @@ mod tests {
         };
         assert_eq!(
             rejection(|s| s.pace.heartbeat = Span::from_millis(80)),
-            "0 < h ≤ (Λ_L − (2D + p)) / 3 does not hold: h = 80ms, 2D + p = 25ms, Λ_L = 228.090909ms from Λ_F = 280ms, \
+            "0 < h ≤ (Λ_L − (2D + p)) / 3 does not hold: h = 80ms, 2D + p = 25ms, Λ_L = 228.09ms from Λ_F = 280ms, \
              ρ = 0.1, ε = 1ms; send heartbeats more often or lengthen the vote lease"
         );
         assert!(rejection(|s| s.pace.drift = 1000).starts_with("ρ < 1 does not hold: ρ = 1;"));

@@ -24,6 +24,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::member::{Exclusive, Member, NoTimer, Turn};
+use crate::config::exclusion::Reliance;
 use crate::config::{Config, Variant};
 use crate::members::NodeId;
 use crate::protocol::{AlgorithmMessage, Family, Kind};
@@ -72,7 +73,9 @@ impl Exclusive for Grants {
                 turn.rule("C2");
                 if self.holder.is_none() {
                     self.grant(Some(from), turn);
-                } else {
+                } else if self.holder != Some(from)
+                    || turn.config.exclusion.keeps(Reliance::HolderIsQueued)
+                {
                     self.queue.push_back(from);
                     if turn.config.reads(Variant::Deny) {
                         turn.send(from, Message::Deny);

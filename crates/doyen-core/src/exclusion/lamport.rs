@@ -19,13 +19,15 @@
 
 pub mod rules;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use super::member::{Clock, Exclusive, Member, NoTimer, Stamp, Turn};
+use crate::config::exclusion::Reliance;
 use crate::config::{Config, Variant};
+use crate::map::SortedMap;
 use crate::members::{NodeId, PeerSet};
 use crate::protocol::{AlgorithmMessage, Family, Kind};
 
@@ -40,7 +42,7 @@ pub struct Requests {
     queue: BTreeSet<Stamp>,
     heard: PeerSet,
     /// The latest time that was sent to each member; empty unless replies are saved.
-    sent: BTreeMap<NodeId, u64>,
+    sent: SortedMap<NodeId, u64>,
 }
 
 /// What a message says.
@@ -77,6 +79,14 @@ impl Exclusive for Requests {
         self.own = Some(own);
         self.queue.insert(own);
         self.enter_if_first(turn);
+    }
+
+    fn clock(&self) -> Option<&Clock> {
+        Some(&self.clock)
+    }
+
+    fn clock_mut(&mut self) -> Option<&mut Clock> {
+        Some(&mut self.clock)
     }
 
     fn exit(&mut self, turn: &mut Turn<'_, Self>) {
@@ -139,8 +149,11 @@ impl Requests {
     }
 
     fn enter_if_first(&mut self, turn: &mut Turn<'_, Self>) {
-        let is_first = self.own.is_some() && self.queue.first() == self.own.as_ref();
-        if turn.is_waiting() && is_first && self.heard.len() + 1 == turn.config.members.len() {
+        let keeps = |reliance| turn.config.exclusion.keeps(reliance);
+        let is_first = self.own.is_some()
+            && (self.queue.first() == self.own.as_ref() || !keeps(Reliance::FirstEnters));
+        let has_heard = self.heard.len() + 1 == turn.config.members.len();
+        if turn.is_waiting() && is_first && (has_heard || !keeps(Reliance::AllAreHeard)) {
             turn.rule("L5");
             turn.enter();
         }

@@ -32,6 +32,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::member::{Clock, Exclusive, Member, NoTimer, Stamp, Turn};
+use crate::config::exclusion::Reliance;
 use crate::config::{Config, Variant};
 use crate::members::{NodeId, PeerSet};
 use crate::protocol::{AlgorithmMessage, Family, Kind};
@@ -92,9 +93,13 @@ impl Exclusive for Arbiters {
     type Timer = NoTimer;
 
     fn new(id: NodeId, _: bool, config: &Config) -> Self {
+        let set = match config.exclusion.keeps(Reliance::SetsMeet) {
+            true => config.exclusion.sets.of(id, &config.members),
+            false => PeerSet::from_iter([id]),
+        };
         Self {
             clock: Clock::default(),
-            set: config.exclusion.sets.of(id, &config.members),
+            set,
             asked: 0,
             votes: PeerSet::new(),
             failed: PeerSet::new(),
@@ -108,6 +113,14 @@ impl Exclusive for Arbiters {
         self.asked = self.clock.tick();
         self.forget();
         self.tell_arbiters(Word::Request, turn);
+    }
+
+    fn clock(&self) -> Option<&Clock> {
+        Some(&self.clock)
+    }
+
+    fn clock_mut(&mut self) -> Option<&mut Clock> {
+        Some(&mut self.clock)
     }
 
     fn exit(&mut self, turn: &mut Turn<'_, Self>) {
@@ -181,7 +194,8 @@ impl Arbiters {
 
     /// K7.
     fn yield_votes(&mut self, turn: &mut Turn<'_, Self>) {
-        if self.failed.is_empty() || self.inquired.is_empty() {
+        let yields = turn.config.exclusion.keeps(Reliance::LosersYield);
+        if self.failed.is_empty() || self.inquired.is_empty() || !yields {
             return;
         }
         turn.rule("K7");

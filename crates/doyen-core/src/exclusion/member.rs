@@ -52,7 +52,7 @@ pub trait Exclusive: Clone + Eq + Hash + Debug {
     // Most algorithms ignore failure reports: a member that is reported down may be inside.
 
     /// Whether it heeds failure reports. Then they must be true.
-    fn heeds_detector() -> bool {
+    fn heeds_detector(_config: &Config) -> bool {
         false
     }
 
@@ -61,6 +61,26 @@ pub trait Exclusive: Clone + Eq + Hash + Debug {
 
     /// A member is reported up again.
     fn peer_up(&mut self, _peer: NodeId, _turn: &mut Turn<'_, Self>) {}
+
+    /// Its logical clock, if it has one.
+    fn clock(&self) -> Option<&Clock> {
+        None
+    }
+
+    /// The same, to be raised.
+    fn clock_mut(&mut self) -> Option<&mut Clock> {
+        None
+    }
+
+    /// The generation of the token that member `id` holds, if it holds one.
+    fn token(&self, _id: NodeId, _section: Section) -> Option<Term> {
+        None
+    }
+
+    /// The generation of the token that `message` carries, if it carries one.
+    fn token_in(_message: &Self::Message) -> Option<Term> {
+        None
+    }
 
     /// The member is told that something has gone wrong that a coordinator mends.
     fn campaign(&mut self, _turn: &mut Turn<'_, Self>) {}
@@ -233,14 +253,32 @@ impl<A: Exclusive> Protocol for Member<A> {
         false
     }
 
-    fn heeds_detector(_: &Config) -> bool {
-        A::heeds_detector()
+    fn heeds_detector(config: &Config) -> bool {
+        A::heeds_detector(config)
     }
 }
 
 impl<A: Exclusive> Explore for Member<A> {
     fn heeds_incarnation(_: &Config) -> bool {
         false
+    }
+
+    fn time(&self) -> Option<u64> {
+        self.algorithm.clock().map(|clock| clock.0)
+    }
+
+    fn observe_time(&mut self, time: u64) {
+        if let Some(clock) = self.algorithm.clock_mut() {
+            clock.observe(time);
+        }
+    }
+
+    fn token(&self) -> Option<Term> {
+        self.algorithm.token(self.id, self.section)
+    }
+
+    fn token_in(message: &A::Message) -> Option<Term> {
+        A::token_in(message)
     }
 }
 

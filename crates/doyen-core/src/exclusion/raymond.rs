@@ -27,8 +27,9 @@ use serde::{Deserialize, Serialize};
 
 use super::member::{Exclusive, Member, NoTimer, Turn};
 use crate::config::Config;
-use crate::members::NodeId;
-use crate::protocol::{AlgorithmMessage, Family, Kind};
+use crate::config::exclusion::Reliance;
+use crate::members::{NodeId, Term};
+use crate::protocol::{AlgorithmMessage, Family, Kind, Section};
 
 /// A member that runs Raymond's algorithm.
 pub type Raymond = Member<TreeNode>;
@@ -60,10 +61,12 @@ impl Exclusive for TreeNode {
         let members = &config.members;
         let first = config.exclusion.first.unwrap_or_else(|| members.at(0));
         let position = |id| members.position(id).unwrap_or_default();
-        let towards = config.exclusion.tree.next_hop(position(id), position(first));
+        let towards = config.exclusion.tree.next_hop(position(id), position(first), members);
         let other = (0..members.len()).find(|&at| at != position(id));
         let holder = match (towards == position(id), founding, other) {
-            (true, false, Some(other)) => config.exclusion.tree.next_hop(position(id), other),
+            (true, false, Some(other)) => {
+                config.exclusion.tree.next_hop(position(id), other, members)
+            }
             _ => towards,
         };
         Self { holder: members.at(holder), asked: false, queue: VecDeque::new() }
@@ -80,6 +83,14 @@ impl Exclusive for TreeNode {
         self.serve(turn);
     }
 
+    fn token(&self, id: NodeId, _: Section) -> Option<Term> {
+        (self.holder == id).then_some(Term(0))
+    }
+
+    fn token_in(message: &Message) -> Option<Term> {
+        (*message == Message::Token).then_some(Term(0))
+    }
+
     fn receive(&mut self, from: NodeId, message: Message, turn: &mut Turn<'_, Self>) {
         match message {
             Message::Request => {
@@ -88,7 +99,7 @@ impl Exclusive for TreeNode {
             }
             Message::Token => {
                 turn.rule("Y3");
-                (self.holder, self.asked) = (turn.id, false);
+                (self.holder, self.asked) = (turn.id, self.asked_on(turn));
             }
         }
         self.serve(turn);
@@ -96,6 +107,11 @@ impl Exclusive for TreeNode {
 }
 
 impl TreeNode {
+    /// Whether it counts as having asked once the token has come or gone: its request is answered.
+    fn asked_on(&self, turn: &Turn<'_, Self>) -> bool {
+        self.asked && !turn.config.exclusion.keeps(Reliance::AsksAgain)
+    }
+
     /// Y5.
     fn serve(&mut self, turn: &mut Turn<'_, Self>) {
         if self.holder == turn.id
@@ -107,7 +123,7 @@ impl TreeNode {
                 turn.enter();
             } else {
                 turn.send(next, Message::Token);
-                (self.holder, self.asked) = (next, false);
+                (self.holder, self.asked) = (next, self.asked_on(turn));
             }
         }
         if self.holder != turn.id && !self.queue.is_empty() && !self.asked {

@@ -19,16 +19,20 @@
 //!
 //! **Hardened mode** numbers each REPLY with the time of the request that it answers, so that one which arrives twice does
 //! not count for a later request. That is all: a crash still blocks all others, and what tolerates that is a lock service.
+//!
+//! The variant `down-replies` counts a failure report as the REPLY of the member that is reported down, so that a crash
+//! blocks no other member. A report may be wrong, and a member that is down may be inside: then two members enter.
 
 pub mod rules;
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use super::member::{Clock, Exclusive, Member, NoTimer, Stamp, Turn};
-use crate::config::Config;
+use crate::config::exclusion::Reliance;
+use crate::config::{Config, Variant};
+use crate::map::SortedMap;
 use crate::members::{NodeId, PeerSet};
 use crate::protocol::{AlgorithmMessage, Family, Kind};
 
@@ -43,7 +47,7 @@ pub struct Replies {
     asked: u64,
     missing: PeerSet,
     /// Who waits for its reply, each with the time of the request.
-    deferred: BTreeMap<NodeId, u64>,
+    deferred: SortedMap<NodeId, u64>,
 }
 
 /// The messages.
@@ -77,6 +81,14 @@ impl Exclusive for Replies {
         }
     }
 
+    fn clock(&self) -> Option<&Clock> {
+        Some(&self.clock)
+    }
+
+    fn clock_mut(&mut self) -> Option<&mut Clock> {
+        Some(&mut self.clock)
+    }
+
     fn exit(&mut self, turn: &mut Turn<'_, Self>) {
         turn.rule("A5");
         self.asked = 0;
@@ -88,12 +100,22 @@ impl Exclusive for Replies {
     fn receive(&mut self, from: NodeId, message: Message, turn: &mut Turn<'_, Self>) {
         match message {
             Message::Request { time } => {
-                self.clock.observe(time);
+                let keeps = |reliance| turn.config.exclusion.keeps(reliance);
+                if keeps(Reliance::RequestsRaiseTheClock) {
+                    self.clock.observe(time);
+                }
                 let request = Stamp { time, member: from };
                 let own = Stamp { time: self.asked, member: turn.id };
-                if turn.is_inside() || turn.is_waiting() && own < request {
+                let is_first = match (own.time == time, own < request) {
+                    (true, _) if !keeps(Reliance::IdsBreakTies) => false,
+                    (_, is_earlier) => is_earlier == keeps(Reliance::EarlierGoesFirst),
+                };
+                let defers_inside = turn.is_inside() && keeps(Reliance::InsideDefers);
+                if defers_inside || turn.is_waiting() && is_first {
                     turn.rule("A2");
-                    self.deferred.insert(from, time);
+                    // An old REQUEST that arrives again is answered already.
+                    let deferred = self.deferred.get_or_insert_with(from, || time);
+                    *deferred = time.max(*deferred);
                 } else {
                     turn.rule("A3");
                     reply(request, turn);
@@ -103,11 +125,31 @@ impl Exclusive for Replies {
                 let counts = !turn.config.hardened() || to == self.asked;
                 if turn.is_waiting() && counts && self.missing.remove(from) {
                     turn.rule("A4");
-                    if self.missing.is_empty() {
-                        turn.enter();
-                    }
+                    self.enter_if_all_replied(turn);
                 }
             }
+        }
+    }
+
+    fn heeds_detector(config: &Config) -> bool {
+        config.reads(Variant::DownReplies)
+    }
+
+    /// Only in the variant: the failure report counts as the reply.
+    fn peer_down(&mut self, peer: NodeId, turn: &mut Turn<'_, Self>) {
+        if turn.config.reads(Variant::DownReplies) && turn.is_waiting() && self.missing.remove(peer)
+        {
+            turn.rule("A4");
+            self.enter_if_all_replied(turn);
+        }
+    }
+}
+
+impl Replies {
+    fn enter_if_all_replied(&mut self, turn: &mut Turn<'_, Self>) {
+        let needless = usize::from(!turn.config.exclusion.keeps(Reliance::AllReply));
+        if self.missing.len() <= needless {
+            turn.enter();
         }
     }
 }

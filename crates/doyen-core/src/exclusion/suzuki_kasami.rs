@@ -25,8 +25,9 @@ use serde::{Deserialize, Serialize};
 
 use super::member::{Exclusive, Member, NoTimer, Turn};
 use crate::config::Config;
-use crate::members::{Members, NodeId};
-use crate::protocol::{AlgorithmMessage, Family, Kind};
+use crate::config::exclusion::Reliance;
+use crate::members::{Members, NodeId, Term};
+use crate::protocol::{AlgorithmMessage, Family, Kind, Section};
 
 /// A member that runs the algorithm of Suzuki and Kasami.
 pub type SuzukiKasami = Member<Broadcast>;
@@ -114,12 +115,23 @@ impl Exclusive for Broadcast {
         }
     }
 
+    fn token(&self, _: NodeId, _: Section) -> Option<Term> {
+        self.token.as_ref().map(|_| Term(0))
+    }
+
+    fn token_in(message: &Message) -> Option<Term> {
+        matches!(message, Message::Token(_)).then_some(Term(0))
+    }
+
     fn receive(&mut self, from: NodeId, message: Message, turn: &mut Turn<'_, Self>) {
         match message {
             Message::Request { number } => {
                 turn.rule("S3");
                 let members = &turn.config.members;
-                let latest = self.asked.of(from, members).max(number);
+                let latest = match turn.config.exclusion.keeps(Reliance::NumbersRise) {
+                    true => self.asked.of(from, members).max(number),
+                    false => number,
+                };
                 self.asked.set(from, members, latest);
                 let is_idle = !turn.is_inside();
                 if let Some(token) = self.token.take() {

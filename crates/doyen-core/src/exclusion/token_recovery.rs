@@ -7,11 +7,12 @@
 //! |---|---|---|
 //! | T1–T4 | | as in the [ring](super::token_ring), past members that are reported down |
 //! | P1 | a member is reported down, or it is told that the token is lost | the next generation g; PROBE{g} to all |
-//! | P2 | PROBE{g}, g later than what it is probed for | probed for g; HAVE{g, whether it holds a token} |
+//! | P2 | PROBE{g}, g not earlier than what it is probed for | probed for g; HAVE{g, whether it holds a token} |
 //! | P3 | TOKEN older than what it is probed for | drop it |
 //! | P4 | all live members have answered, one holds it | ADOPT{g} to that one; g is used up |
 //! | P5 | all live members have answered, none holds it | make TOKEN{g}; g is used up |
 //! | P6 | ADOPT{g}, probed for g, holding a token | its token becomes one of g, and is no longer pinned |
+//! | P7 | a member is reported up during a search for g | what its earlier process has answered does not count; PROBE{g} to it |
 //!
 //! So there is at most one token of a generation, and never two members are inside; a search without need loses nothing.
 //! *All* live members must answer: a token may be under way to the one that has not, and time-outs do not help. That a
@@ -24,22 +25,26 @@
 //!   ([`Event::Campaign`](crate::protocol::Event)). An elected leader is not needed for safety: generations are dealt out to
 //!   the members in turn, so no two members ever use the same, and of two searches the later one wins.
 //! - **When**: a member that waits for too long reports that in the specification. Without a bound on stays inside, a lost
-//!   token cannot be told from a long stay, so here a scenario says when.
+//!   token cannot be told from a long stay, so here a scenario says when. That includes a token which a member that has not
+//!   heard of a crash yet passes to the crashed one. A search by that member when it hears of it would not do: the token may
+//!   still reach the crashed member's next process.
+//! - **The literal reading `raises-token`** has no P6: a first draft of the specification let the holder raise its token by itself,
+//!   which makes two tokens of a generation if it passes the token on and crashes before its HAVE arrives.
 //! - Messages are not repeated; a link does that. A member that restarts has forgotten what it was probed for, and takes no
 //!   token until it is probed again.
 
 pub mod rules;
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use super::member::{Exclusive, Member, NoTimer, Turn};
-use crate::config::Config;
 use crate::config::exclusion::Reliance;
+use crate::config::{Config, Variant};
+use crate::map::SortedMap;
 use crate::members::{NodeId, PeerSet, Term};
-use crate::protocol::{AlgorithmMessage, Family, Kind};
+use crate::protocol::{AlgorithmMessage, Family, Kind, Section};
 
 /// A member of a ring whose token is recovered when it is lost.
 pub type TokenRecovery = Member<Recovery>;
@@ -62,7 +67,7 @@ pub struct Recovery {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Search {
     generation: Term,
-    answers: BTreeMap<NodeId, bool>,
+    answers: SortedMap<NodeId, bool>,
 }
 
 /// Messages between the members.
@@ -76,7 +81,8 @@ pub enum Message {
 }
 
 fn keeps(config: &Config, reliance: Reliance) -> bool {
-    config.exclusion.without != Some(reliance)
+    let raises = reliance == Reliance::OnlyAdoptRaises && config.reads(Variant::RaisesToken);
+    config.exclusion.keeps(reliance) && !raises
 }
 
 impl Exclusive for Recovery {
@@ -137,8 +143,19 @@ impl Exclusive for Recovery {
         }
     }
 
-    fn heeds_detector() -> bool {
+    fn heeds_detector(_: &Config) -> bool {
         true
+    }
+
+    fn token(&self, _: NodeId, _: Section) -> Option<Term> {
+        self.token
+    }
+
+    fn token_in(message: &Message) -> Option<Term> {
+        match *message {
+            Message::Token { generation } => Some(generation),
+            Message::Probe { .. } | Message::Have { .. } | Message::Adopt { .. } => None,
+        }
     }
 
     fn peer_down(&mut self, peer: NodeId, turn: &mut Turn<'_, Self>) {
@@ -151,8 +168,13 @@ impl Exclusive for Recovery {
         }
     }
 
-    fn peer_up(&mut self, peer: NodeId, _: &mut Turn<'_, Self>) {
+    fn peer_up(&mut self, peer: NodeId, turn: &mut Turn<'_, Self>) {
         self.down.remove(peer);
+        if let Some(Search { generation, answers }) = &mut self.search {
+            turn.rule("P7");
+            answers.remove(&peer);
+            turn.send(peer, Message::Probe { generation: *generation });
+        }
     }
 
     fn campaign(&mut self, turn: &mut Turn<'_, Self>) {
@@ -211,17 +233,13 @@ impl Recovery {
             false => last.next(),
         };
         self.searched = generation;
-        self.search = Some(Search { generation, answers: BTreeMap::new() });
+        self.search = Some(Search { generation, answers: SortedMap::new() });
         turn.send_to_others(&Message::Probe { generation });
         turn.send(turn.id, Message::Probe { generation });
     }
 
     fn on_probe(&mut self, from: NodeId, generation: Term, turn: &mut Turn<'_, Self>) {
-        let is_later = match keeps(turn.config, Reliance::GenerationsDiffer) {
-            true => Some(generation) > self.probed,
-            false => Some(generation) >= self.probed,
-        };
-        if !is_later {
+        if Some(generation) < self.probed {
             return;
         }
         turn.rule("P2");

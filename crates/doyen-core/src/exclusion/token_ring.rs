@@ -23,8 +23,9 @@ use serde::{Deserialize, Serialize};
 
 use super::member::{Exclusive, Member, NoTimer, Turn};
 use crate::config::Config;
-use crate::members::NodeId;
-use crate::protocol::{AlgorithmMessage, Family, Kind};
+use crate::config::exclusion::Reliance;
+use crate::members::{NodeId, Term};
+use crate::protocol::{AlgorithmMessage, Family, Kind, Section};
 
 /// A member of a ring with a token.
 pub type TokenRing = Member<Ring>;
@@ -45,7 +46,8 @@ impl Exclusive for Ring {
 
     fn new(id: NodeId, founding: bool, config: &Config) -> Self {
         let first = config.exclusion.first.or_else(|| config.members.ring().next());
-        Self { begins: founding && first == Some(id) }
+        let is_first = first == Some(id) || !config.exclusion.keeps(Reliance::OneBegins);
+        Self { begins: founding && is_first }
     }
 
     fn start(&mut self, turn: &mut Turn<'_, Self>) {
@@ -66,13 +68,26 @@ impl Exclusive for Ring {
 
     fn exit(&mut self, turn: &mut Turn<'_, Self>) {
         turn.rule("T4");
-        pass_on(turn);
+        if turn.config.exclusion.keeps(Reliance::LeavingPassesOn) {
+            pass_on(turn);
+        }
+    }
+
+    fn token(&self, _: NodeId, section: Section) -> Option<Term> {
+        section.is_inside().then_some(Term(0))
+    }
+
+    fn token_in(_: &Token) -> Option<Term> {
+        Some(Term(0))
     }
 
     fn receive(&mut self, _: NodeId, Token: Token, turn: &mut Turn<'_, Self>) {
         if turn.is_waiting() {
             turn.rule("T2");
             turn.enter();
+            if !turn.config.exclusion.keeps(Reliance::InsideKeepsTheToken) {
+                pass_on(turn);
+            }
         } else {
             turn.rule("T3");
             pass_on(turn);

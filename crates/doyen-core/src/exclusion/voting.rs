@@ -31,6 +31,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::member::{Exclusive, Member, Turn};
+use crate::config::exclusion::Reliance;
 use crate::config::{Config, Variant};
 use crate::members::{NodeId, PeerSet};
 use crate::protocol::{AlgorithmMessage, Family, Kind};
@@ -98,7 +99,9 @@ impl Exclusive for Votes {
     fn receive(&mut self, from: NodeId, message: Message, turn: &mut Turn<'_, Self>) {
         let Message { word, attempt } = message;
         match word {
-            Word::Request if self.vote.is_none() => {
+            Word::Request
+                if self.vote.is_none() || !turn.config.exclusion.keeps(Reliance::OneVote) =>
+            {
                 turn.rule("V2");
                 self.vote = Some((from, attempt));
                 turn.send(from, Message { word: Word::Vote, attempt });

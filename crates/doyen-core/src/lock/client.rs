@@ -10,9 +10,6 @@ use crate::members::Term;
 use crate::protocol::{Fence, Section};
 use crate::time::Span;
 
-/// How many rounds a client remembers: as many as a lease has keep intervals, and the one at its end.
-const MOST_ROUNDS: usize = 4;
-
 /// An input of a client.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Event {
@@ -116,6 +113,11 @@ impl Client {
         }
     }
 
+    /// Gives its next call at least this number: a host that makes the calls of several clients at once gives them one.
+    pub fn number_next(&mut self, round: Round) {
+        self.round = self.round.max(Round(round.0.saturating_sub(1)));
+    }
+
     /// Handles one event.
     pub fn handle(&mut self, config: &Config, event: Event, out: &mut Vec<Effect>) {
         let before = self.section();
@@ -145,7 +147,7 @@ impl Client {
             State::Inside { claim, fence, .. } => (claim, Request::Keep { fence }),
         };
         self.round.0 += 1;
-        if self.armed.len() >= MOST_ROUNDS {
+        if self.armed.len() >= config.rounds {
             let hold = self.hold();
             let oldest = self.armed.iter().copied().find(|&round| Some(round) != hold);
             oldest.into_iter().for_each(|round| self.disarm(round, out));
@@ -342,6 +344,6 @@ mod tests {
         for _ in 0..100 {
             desk.handle(Event::Timer(Timer::Keep));
         }
-        assert_eq!(desk.client.armed().len(), MOST_ROUNDS);
+        assert_eq!(desk.client.armed().len(), desk.config.rounds);
     }
 }

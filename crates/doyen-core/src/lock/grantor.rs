@@ -79,6 +79,8 @@ pub struct Grantor {
     term: Term,
     settles: bool,
     locks: BTreeMap<LockName, Lock>,
+    /// How many claims of each client there are in `locks`.
+    claims_of: BTreeMap<Origin, usize>,
     /// How many tickets and grants there were in this term.
     tickets: u64,
     grants: u64,
@@ -142,6 +144,12 @@ impl Context<'_> {
 }
 
 impl Grantor {
+    /// That of the first leader of a new cluster, which leads in this term: no earlier leader has granted anything, so it has
+    /// nothing to wait for.
+    pub fn founding(term: Term) -> Self {
+        Self { term, ..Self::default() }
+    }
+
     /// The locks that are held or waited for.
     pub fn locks(&self) -> &BTreeMap<LockName, Lock> {
         &self.locks
@@ -259,7 +267,7 @@ impl Grantor {
         }
         let place = self.locks.get(name).and_then(|lock| lock.place_of(id));
         let is_new = place.is_none();
-        if let Some(full) = self.full_for(name, &claim, true, cx).filter(|_| is_new) {
+        if is_new && let Some(full) = self.full_for(name, &claim, true, cx) {
             return self.answer(name, id, round, Verdict::Full(full), cx);
         }
         let kept = shown.filter(|ticket| {
@@ -269,7 +277,9 @@ impl Grantor {
             self.tickets += 1;
             (Ticket { term: self.term, number: self.tickets }, id)
         });
-        self.locks.entry(name.clone()).or_default().queue.insert(place, claim);
+        self.count(&claim);
+        let known = self.locks.entry(name.clone()).or_default().queue.insert(place, claim);
+        self.discount(known.as_ref());
         cx.expire(name, id);
         self.serve(name, cx);
         let lock = &self.locks[name];
@@ -299,13 +309,16 @@ impl Grantor {
         };
         if verdict == Verdict::Held(fence) && (!is_shown || cx.config.heeds(Rule::ClaimsAreEntered))
         {
+            self.count(&claim);
             let lock = self.locks.entry(name.clone()).or_default();
             // One that it did not know to be over: its holder was granted the lock before.
             if let Some((_, by)) = held.filter(|(_, by)| *by != id) {
                 cx.cancel(name, by);
             }
-            lock.place_of(id).and_then(|place| lock.queue.remove(&place));
-            lock.holder = Some((fence, claim));
+            let waited = lock.place_of(id).and_then(|place| lock.queue.remove(&place));
+            let held = lock.holder.replace((fence, claim)).map(|(_, claim)| claim);
+            self.discount(waited.as_ref());
+            self.discount(held.as_ref());
             cx.expire(name, id);
         }
         self.answer(name, id, round, verdict, cx);
@@ -320,27 +333,47 @@ impl Grantor {
         cx: &Context<'_>,
     ) -> Option<Full> {
         let (limits, lock) = (cx.config.limits, self.locks.get(name));
-        let all = self.locks.values().flat_map(Lock::claims);
-        let is_own = |other: &&Claim| other.by.origin == claim.by.origin && other.id != claim.id;
+        // A holder whose ACQUIRE came late is in the queue already, and leaves it.
+        let is_own = |it: &Claim| it.id == claim.id && it.by.origin == claim.by.origin;
+        let is_queued = lock.is_some_and(|lock| lock.queue.values().any(is_own));
+        let own = self.claims_of.get(&claim.by.origin).copied().unwrap_or_default();
+        let own = own.saturating_sub(usize::from(is_queued));
         if lock.is_none() && self.locks.len() >= limits.locks {
             Some(Full::Locks)
         } else if waits && lock.is_some_and(|lock| lock.queue.len() >= limits.waiters) {
             Some(Full::Waiters)
         } else {
-            (all.filter(is_own).count() >= limits.claims_per_client).then_some(Full::Client)
+            (own >= limits.claims_per_client).then_some(Full::Client)
+        }
+    }
+
+    /// A claim is entered.
+    fn count(&mut self, claim: &Claim) {
+        *self.claims_of.entry(claim.by.origin).or_default() += 1;
+    }
+
+    /// A claim has gone.
+    fn discount(&mut self, claim: Option<&Claim>) {
+        let Some(Claim { by: Caller { origin, .. }, .. }) = claim else { return };
+        match self.claims_of.get_mut(origin) {
+            Some(count) if *count > 1 => *count -= 1,
+            _ => {
+                self.claims_of.remove(origin);
+            }
         }
     }
 
     /// G6: the claim is gone; the next one gets the lock, if the member leads.
     fn remove(&mut self, name: &LockName, claim: ClaimId, leads: bool, cx: &mut Context<'_>) {
         let Some(lock) = self.locks.get_mut(name) else { return };
-        if let Some(place) = lock.place_of(claim) {
-            lock.queue.remove(&place);
-        } else if lock.holder.as_ref().is_some_and(|(_, held)| held.id == claim) {
-            lock.holder = None;
-        } else {
+        let removed = match lock.place_of(claim) {
+            Some(place) => lock.queue.remove(&place),
+            None => lock.holder.take_if(|(_, held)| held.id == claim).map(|(_, held)| held),
+        };
+        if removed.is_none() {
             return;
         }
+        self.discount(removed.as_ref());
         cx.cancel(name, claim);
         match leads {
             true => self.serve(name, cx),
@@ -399,6 +432,11 @@ mod tests {
         fn handle(&mut self, event: Event) -> Vec<Effect> {
             let mut out = Vec::new();
             self.grantor.handle(&self.config, self.lease, event, &mut out);
+            let mut counted = BTreeMap::new();
+            for claim in self.grantor.locks.values().flat_map(Lock::claims) {
+                *counted.entry(claim.by.origin).or_default() += 1;
+            }
+            assert_eq!(self.grantor.claims_of, counted);
             out
         }
 
@@ -505,6 +543,14 @@ mod tests {
         let timer = Timer::Expire("a".parse().unwrap(), ClaimId(2));
         assert!(out.contains(&Effect::CancelTimer(timer)) && desk.grantor.settles());
         assert_eq!(desk.acquire(2), [(2, waits(5, 1, 0, false))]);
+    }
+
+    #[test]
+    fn a_holder_whose_earlier_request_is_queued_does_not_count_twice() {
+        let mut desk = Desk::settling(3);
+        desk.config.limits.claims_per_client = 1;
+        assert_eq!(desk.acquire(1), [(1, waits(3, 1, 0, false))]);
+        assert_eq!(desk.keep(1, fence(2, 5)), Verdict::Held(fence(2, 5)));
     }
 
     #[test]

@@ -86,6 +86,27 @@ impl<P: Protocol> Effects<P> {
         self.elections += wrapped.elections;
     }
 
+    /// Takes over everything that a protocol inside this one wants, each part as the functions make it one of this protocol.
+    pub(crate) fn take_over<Q: Protocol>(
+        &mut self,
+        mut inside: Effects<Q>,
+        message: impl Fn(Q::Message) -> P::Message,
+        timer: impl Fn(Q::Timer) -> P::Timer,
+        durable: impl Fn(Q::Durable) -> P::Durable,
+    ) {
+        self.take_notes(&inside);
+        self.list.extend(inside.drain().map(|effect| match effect {
+            Effect::Persist(stored) => Effect::Persist(durable(stored)),
+            Effect::Send { to, message: sent } => Effect::Send { to, message: message(sent) },
+            Effect::SetTimer { timer: armed, after } => {
+                Effect::SetTimer { timer: timer(armed), after }
+            }
+            Effect::CancelTimer(armed) => Effect::CancelTimer(timer(armed)),
+            Effect::Announce(view) => Effect::Announce(view),
+            Effect::Inform(notice) => Effect::Inform(notice),
+        }));
+    }
+
     /// Takes the message, if one message is all that the handler wants done and it began no election. Nothing is left
     /// then, not even notes.
     #[inline]

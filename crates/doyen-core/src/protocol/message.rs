@@ -127,7 +127,7 @@ pub struct Commitments {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[expect(missing_docs, reason = "the names of the fields say what they are")]
 pub enum Pledge {
-    /// It campaigns in this term, and has voted for itself; as the successor of a leader that transferred leadership, or
+    /// It campaigns in this term, and has voted for itself; to succeed a leader that transferred leadership, or
     /// for another reason.
     Candidacy { term: Term, succeeds: bool },
     /// Its one vote of this term, for the receiver.

@@ -42,7 +42,7 @@ impl<P: Protocol> Session<P> {
         if config.background || matches!(self.stage, Stage::Asking { .. }) {
             return;
         }
-        for (id, peer) in &mut self.peers {
+        for (id, peer) in self.peers.iter_mut() {
             peer.encounter = self.kept.roster.get(*id).map(Encounter::new);
         }
     }

@@ -14,7 +14,7 @@ const WORDS: usize = WIDTH as usize / 64;
 
 /// The received counters.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
-pub(super) struct Window {
+pub struct Window {
     /// The highest received counter; zero before the first, because no letter has that counter.
     highest: u64,
     /// Which of the counters up to `highest` have been received: the counter `c` at bit `c % WIDTH`.
@@ -25,7 +25,7 @@ pub(super) struct Window {
 
 impl Window {
     /// Records a received counter. `false` if it was received before, or if it is too old to tell.
-    pub(super) fn accept(&mut self, counter: u64) -> bool {
+    pub fn accept(&mut self, counter: u64) -> bool {
         if counter == 0 || self.highest.saturating_sub(counter) >= WIDTH {
             return false;
         }

@@ -270,7 +270,7 @@ fn config(command: &Command) -> Result<Config, Box<dyn Error>> {
     };
     config.exclusion.first = leader.map(NodeId);
     config.exclusion.sets = sets.unwrap_or_default();
-    config.exclusion.tree = tree.unwrap_or_default();
+    config.exclusion.tree = tree.clone().unwrap_or_default();
     (config.exclusion.voters, config.exclusion.votes) = (*voters, *votes);
     config.quorum.check(&config.timing, &config.members)?;
     Ok(config)

@@ -66,6 +66,7 @@ fn what(action: &Action) -> String {
         }
         Action::LinkOverride(rule) => link(rule, &ends(rule)),
         Action::Heal => "the network heals".to_owned(),
+        Action::Drop { kind } => format!("the next {kind} is lost"),
         Action::Campaign(member) => format!("{member} starts an election"),
         Action::Command { member, command: AdminCommand::Snapshot } => {
             format!("{member} starts a snapshot")

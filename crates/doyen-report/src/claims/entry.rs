@@ -80,15 +80,31 @@ pub(super) struct Written {
     /// The formula is about the middle of the run.
     #[serde(default)]
     middle: bool,
+    /// The smallest group that the case is about.
+    #[serde(default)]
+    at_least: u32,
 }
 
-/// What an entry costs with every algorithm.
-pub fn entry_tables(runner: Runner<'_>) -> Vec<EntryTable> {
+/// Which cases are measured, and at which sizes.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Selection {
+    /// The sizes; those of the literature's tables, if there are none.
+    pub members: Vec<u32>,
+    /// The names of the cases; all of them, if there are none.
+    pub cases: Vec<&'static str>,
+}
+
+/// What an entry costs with every algorithm. A size that a case does not suit is left out.
+pub fn entry_tables(selection: &Selection, runner: Runner<'_>) -> Vec<EntryTable> {
     let mut written = Literature::read().entry;
+    let is_wanted = |case: &&Written| {
+        selection.cases.is_empty() || selection.cases.contains(&case.case.as_str())
+    };
     let lines: Vec<(Algorithm, Vec<Line>)> = (Algorithm::EXCLUSIONS.into_iter())
         .map(|algorithm| {
             let cases = written.remove(algorithm.name()).unwrap_or_default();
-            (algorithm, cases.iter().flat_map(|case| case.lines(algorithm)).collect())
+            let wanted = cases.iter().filter(is_wanted);
+            (algorithm, wanted.flat_map(|case| case.lines(algorithm, &selection.members)).collect())
         })
         .collect();
     let all = lines.iter().flat_map(|(_, lines)| lines).map(|line| line.case.clone());
@@ -109,12 +125,14 @@ struct Line {
 }
 
 impl Written {
-    fn lines(&self, algorithm: Algorithm) -> Vec<Line> {
-        let line = |n| {
-            let case = resolve(&scenario(algorithm.name(), n, None, &self.with));
-            Line { written: self.clone(), n, case }
+    fn lines(&self, algorithm: Algorithm, members: &[u32]) -> Vec<Line> {
+        let table = |n| scenario(algorithm.name(), n, None, &self.with);
+        let line = |n, case| Line { written: self.clone(), n, case };
+        let sizes = match members.is_empty() {
+            true => sizes(&self.n),
+            false => members.iter().copied().filter(|&n| n >= self.at_least).collect(),
         };
-        sizes(&self.n).into_iter().map(line).collect()
+        sizes.into_iter().map(|n| line(n, resolve(&table(n)))).collect()
     }
 }
 
@@ -124,7 +142,7 @@ impl Line {
         let run = outcome.exclusion.as_ref().expect("the algorithm lets members in");
         let d = case.config.timing.transmission.as_nanos() as f64;
         let in_d = |span: Span| span.as_nanos() as f64 / d;
-        let per_entry = outcome.messages.total as f64 / run.entries.len() as f64;
+        let per_entry = messages_of(&case, outcome) as f64 / run.entries.len() as f64;
         let expected = evaluated(&written.formula, &variables(n, &case));
         let at_exit: u64 = run.at_exit.iter().sum();
         let length = run.last_exit().map_or(f64::NAN, |at| at.0 as f64 / d);
@@ -148,4 +166,14 @@ impl Line {
             formula: written.formula,
         }
     }
+}
+
+/// The messages that the algorithm sends for entries: of a lock service, those of the quorum beneath do not count.
+fn messages_of(case: &Case, outcome: &Outcome) -> u64 {
+    if !case.algorithm.has_leases() {
+        return outcome.messages.total;
+    }
+    let of_quorum = |name: &str| Algorithm::Quorum.kinds().iter().any(|kind| kind.name == name);
+    let own = outcome.messages.by_kind.iter().filter(|(name, _)| !of_quorum(name));
+    own.map(|&(_, count)| count).sum()
 }

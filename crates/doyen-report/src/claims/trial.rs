@@ -231,7 +231,7 @@ fn fill_in(value: &mut Value, variables: &Variables) {
 }
 
 pub(super) fn resolve(table: &Table) -> Case {
-    let scenario = table.clone().try_into::<Scenario>();
+    let scenario = Scenario::from_table(table);
     let scenario = scenario.unwrap_or_else(|error| panic!("{table}: {error}"));
     scenario.resolve().unwrap_or_else(|error| panic!("{table}: {error}"))
 }

@@ -61,7 +61,7 @@ pub(super) fn of(case: &Case, requests: &Requests) -> Option<Formula> {
         }
         (Algorithm::Raymond, Mode::Textbook) => {
             let [from, to] = [group.only()?, group.token()].map(|id| case.members().position(id));
-            let hops = case.config.exclusion.tree.distance(from?, to?);
+            let hops = case.config.exclusion.tree.distance(from?, to?, case.members());
             // It keeps the token, and enters again without a message.
             let variables = Variables { d: hops as f64, ..Variables::default() };
             group.named(&RAYMOND, &variables, 1, "for the first entry")

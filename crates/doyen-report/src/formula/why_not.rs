@@ -76,6 +76,9 @@ fn of_fault(fault: &Fault, elects: bool) -> String {
             "the members are separated, and the formulas assume that all reach each other"
                 .to_owned()
         }
+        Action::Drop { kind } => {
+            format!("a {kind} is lost, and the formulas assume that no message is")
+        }
         Action::LinkOverride(_) => {
             "the network changes, and the formulas assume that it does not".to_owned()
         }

@@ -79,7 +79,7 @@ impl Draft {
             "initiators" => self.initiators = Some(value.clone()),
             _ => {
                 let alone = Table::from_iter([(key.to_owned(), value.clone())]);
-                let read = alone.try_into::<Scenario>();
+                let read = Scenario::from_table(&alone);
                 read.map_err(|error| {
                     let problem = error.message().lines().next().unwrap_or_default();
                     let named = format!("`{}`", text(value));
@@ -124,7 +124,7 @@ impl Draft {
     }
 
     fn scenario(&self) -> Result<Scenario> {
-        let read = self.table.clone().try_into::<Scenario>();
+        let read = Scenario::from_table(&self.table);
         read.map_err(|error| ScenarioError::new("faults", error.message()))
     }
 

@@ -11,8 +11,8 @@ use super::{Action, Chaos, Disk, Fault, Place};
 use crate::time::Time;
 
 impl Fault {
-    /// Reads the value of the flag that is called `kind`: `crash`, `restart`, `pause`, `clock`, `cut`, `partition`, `heal`
-    /// or `snapshot`.
+    /// Reads the value of the flag that is called `kind`: `crash`, `restart`, `pause`, `clock`, `cut`, `partition`, `heal`,
+    /// `drop` or `snapshot`.
     pub fn from_flag(kind: &str, text: &str) -> Result<Self, String> {
         if kind == "heal" {
             return Ok(Self::at(Time::ZERO + text.parse::<Span>()?, Action::Heal));
@@ -61,6 +61,12 @@ impl Fault {
                 let groups = what.split('/').map(group).collect::<Result<_, String>>()?;
                 (time, Action::Partition { groups, old: Vec::new() })
             }
+            "drop" => match what.trim() {
+                kind if kind.is_empty() || kind.contains(':') => {
+                    return Err(example("KIND@TIME; write for example TOKEN@7ms"));
+                }
+                kind => (time, Action::Drop { kind: kind.to_owned() }),
+            },
             "snapshot" => {
                 let command = AdminCommand::Snapshot;
                 (time, Action::Command { member: member(what)?, command })
@@ -97,6 +103,7 @@ impl Fault {
                 format!("{}@{at}", groups.join("/"))
             }
             Action::Heal => at.to_string(),
+            Action::Drop { kind } => format!("{kind}@{at}"),
             Action::Command { member, command: AdminCommand::Snapshot } => format!("{member}@{at}"),
             _ => return None,
         };
@@ -150,10 +157,14 @@ mod tests {
             ("cut", "1>3@2ms"),
             ("partition", "1,2/3,4@2ms"),
             ("heal", "50ms"),
+            ("drop", "TOKEN@7ms"),
             ("snapshot", "3@5ms"),
         ] {
             let fault = Fault::from_flag(flag, value).unwrap();
             assert_eq!(fault.to_flag(), Some((flag, value.to_owned())));
+        }
+        for wrong in ["1:2:TOKEN@7ms", "@7ms", "TOKEN"] {
+            assert!(Fault::from_flag("drop", wrong).is_err(), "{wrong}");
         }
         let copy = Fault::at(Time::ZERO, Action::CopyDisk(NodeId(1)));
         assert_eq!(copy.to_flag(), None);

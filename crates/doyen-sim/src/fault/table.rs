@@ -10,8 +10,8 @@ use super::{Action, Disk, Fault, Guardian, LinkOverride, PaceOverride, Place, Tr
 use crate::text;
 use crate::time::Time;
 
-const KINDS: &str = "crash, restart, replace, clone, copy, pause, clock, cut, mend, partition, link, heal, campaign, \
-                     snapshot and command";
+const KINDS: &str = "crash, restart, replace, clone, copy, pause, clock, cut, mend, partition, link, heal, drop, \
+                     campaign, snapshot and command";
 
 /// Every key of `[[fault]]`, in the order in which they are written.
 #[derive(Default, Serialize, Deserialize)]
@@ -49,6 +49,7 @@ pub(super) struct Table {
     old: Option<Vec<Vec<NodeId>>>,
     link: Option<LinkOverride>,
     heal: Option<bool>,
+    drop: Option<String>,
     campaign: Option<NodeId>,
     snapshot: Option<NodeId>,
     command: Option<Command>,
@@ -189,6 +190,9 @@ impl Table {
         if self.heal.take() == Some(true) {
             return Ok(Action::Heal);
         }
+        if let Some(kind) = self.drop.take() {
+            return Ok(Action::Drop { kind });
+        }
         if let Some(member) = self.campaign.take() {
             return Ok(Action::Campaign(member));
         }
@@ -303,6 +307,7 @@ impl From<Fault> for Table {
             }
             Action::LinkOverride(link) => table.link = Some(link),
             Action::Heal => table.heal = Some(true),
+            Action::Drop { kind } => table.drop = Some(kind),
             Action::Campaign(member) => table.campaign = Some(member),
             Action::Command { member, command } => table.put_command(member, command),
             Action::Attributes { member, values, every, lasting } => {

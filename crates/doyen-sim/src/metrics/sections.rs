@@ -25,6 +25,17 @@ pub struct Exclusion {
     pub overlap: Span,
     /// What broke the rules.
     pub broken: Vec<Contradiction>,
+    /// What came of fences and of grants that end; none if entries have no fences.
+    pub fencing: Option<Fencing>,
+}
+
+/// What came of fences and of grants that end by themselves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Fencing {
+    /// How many writes of earlier holders the resource refused.
+    pub refused_writes: u32,
+    /// How many stays ended because the grant was over, before the program left.
+    pub lost_grants: u32,
 }
 
 /// An entry into the critical section.
@@ -118,6 +129,7 @@ pub(crate) struct Recorder {
     overlap: Span,
     overlap_since: Option<Time>,
     broken: Vec<Contradiction>,
+    fencing: Option<Fencing>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -132,14 +144,8 @@ struct Request {
 const MOST_BROKEN: usize = 8;
 
 impl Recorder {
-    /// A member announces where it is. Returns where it was.
-    pub(crate) fn announce(
-        &mut self,
-        at: Time,
-        member: NodeId,
-        section: Section,
-        messages: u64,
-    ) -> Section {
+    /// A member announces where it is.
+    pub(crate) fn announce(&mut self, at: Time, member: NodeId, section: Section, messages: u64) {
         let before = self.ledger.section_of(member);
         let found = self.ledger.announce(member, section);
         let room = MOST_BROKEN - self.broken.len();
@@ -159,17 +165,24 @@ impl Recorder {
             }
             _ => {}
         }
-        before
     }
 
-    /// The process of a member is gone. Returns where it was.
-    pub(crate) fn crash(&mut self, at: Time, member: NodeId) -> Section {
-        let before = self.ledger.section_of(member);
+    /// The process of a member is gone.
+    pub(crate) fn crash(&mut self, at: Time, member: NodeId) {
         self.ledger.crash(member);
         self.requests.remove(&member);
         self.inside.remove(&member);
         self.count_overlap(at);
-        before
+    }
+
+    /// A client has written to the resource, which has accepted or refused that.
+    pub(crate) fn write(&mut self, is_accepted: bool) {
+        self.fencing.get_or_insert_default().refused_writes += u32::from(!is_accepted);
+    }
+
+    /// A stay has ended because the grant was over.
+    pub(crate) fn lose_grant(&mut self) {
+        self.fencing.get_or_insert_default().lost_grants += 1;
     }
 
     /// So many messages were sent while a member left.
@@ -226,6 +239,7 @@ impl Recorder {
             waiting: self.requests.into_keys().collect(),
             overlap: self.overlap,
             broken: self.broken,
+            fencing: self.fencing,
         }
     }
 }

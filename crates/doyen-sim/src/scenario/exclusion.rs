@@ -1,5 +1,6 @@
 //! What a scenario says about mutual exclusion and about services, and which keys suit which algorithm.
 
+use doyen_core::config::Mode;
 use doyen_core::config::exclusion::{Sets, Settings};
 use doyen_core::members::{Members, NodeId};
 use doyen_core::protocol::AdminCommand;
@@ -7,8 +8,9 @@ use doyen_core::registry::{Algorithm, Purpose};
 use doyen_core::time::{Delay, Span};
 
 use super::parse::{Result, member};
-use super::{Initiators, Scenario, ScenarioError};
+use super::{Case, Initiators, Scenario, ScenarioError};
 use crate::fault::Action;
+use crate::message::Change;
 use crate::network::DelayModel;
 use crate::world::Requests;
 
@@ -45,6 +47,12 @@ impl Scenario {
                            for example ricart-agrawala";
                 refuse(&of_sections, format!("{algorithm} {why}"))?;
             }
+            // Its leader is elected by a quorum, which has settings and faults of its own.
+            Purpose::Excludes if algorithm.has_leases() => {
+                let why =
+                    "elects its leader by a quorum, which has nothing of the kind; leave this out";
+                refuse(&of_elections[..4], format!("{algorithm} {why}"))?;
+            }
             Purpose::Excludes => {
                 let why = "lets members into a critical section and elects no leader; leave this out, or use an election, for \
                            example bully";
@@ -69,14 +77,16 @@ impl Scenario {
                 Algorithm::Centralised
                     | Algorithm::TokenRing
                     | Algorithm::TokenRecovery
+                    | Algorithm::LockService
                     | Algorithm::Sequencer
                     | Algorithm::Raymond
                     | Algorithm::SuzukiKasami
             );
-        let (maekawa, raymond, voting) = (
+        let (maekawa, raymond, voting, locks) = (
             algorithm == Algorithm::Maekawa,
             algorithm == Algorithm::Raymond,
             algorithm == Algorithm::Voting,
+            algorithm == Algorithm::LockService,
         );
         let keys = [
             ("sets", self.sets.is_some() && !maekawa, "has no voting sets; maekawa has"),
@@ -85,6 +95,11 @@ impl Scenario {
             ("votes", self.votes.is_some() && !voting, "counts no votes; voting does"),
             ("ask_all", self.ask_all && !voting, "asks no voters; voting does"),
             ("back_off", self.back_off.is_some() && !voting, "does not back off; voting does"),
+            (
+                "grant",
+                self.grant.is_some() && !locks,
+                "has no grants that end by themselves; lock-service has",
+            ),
             (
                 "leader",
                 self.leader.is_some() && !has_first,
@@ -122,10 +137,16 @@ impl Scenario {
     ) -> Result<Settings> {
         let sets: Sets = self.sets.unwrap_or_default();
         sets.suits(members.len()).map_err(|problem| ScenarioError::new("sets", problem))?;
+        let tree = self.tree.clone().unwrap_or_default();
+        tree.suits(members).map_err(|problem| ScenarioError::new("tree", problem))?;
+        if self.grant == Some(Span::ZERO) {
+            return Err(ScenarioError::new("grant", "must be longer than 0"));
+        }
         let settings = Settings {
+            grant: self.grant,
             first,
             sets,
-            tree: self.tree.unwrap_or_default(),
+            tree,
             voters: self.voters,
             votes: self.votes,
             ask_all: self.ask_all,
@@ -193,5 +214,83 @@ impl Scenario {
             return Err(ScenarioError::new("repeat", problem));
         }
         Ok(requests)
+    }
+}
+
+impl Case {
+    /// Whether nothing goes wrong that the algorithm of mutual exclusion, in this mode, does not claim to tolerate. No literal
+    /// reading claims anything, nor does an algorithm on links that do not keep an order that it needs.
+    pub fn is_tolerated(&self) -> bool {
+        !matches!(self.mode(), Mode::Literal(_))
+            && (self.network.fifo || !self.algorithm.needs_fifo())
+            && self.tolerates_faults()
+    }
+
+    /// The same of its faults alone. All algorithms tolerate members that are slow.
+    pub fn tolerates_faults(&self) -> bool {
+        let network = &self.network;
+        let tolerates_copies = self.reliable || self.config.hardened();
+        let tolerates = |action: &Action| match *action {
+            Action::Crash { member, .. } => self.tolerates_crash_of(member),
+            // A detector takes a member that is slow for one that is down.
+            Action::Pause { .. } => self.detector.is_none(),
+            Action::Clock { .. } => self.detector.is_none() && !self.algorithm.has_leases(),
+            Action::Campaign(_) => true,
+            _ => false,
+        };
+        let is_harmless = |change: &Change| match change {
+            Change::Delay(_) => true,
+            Change::Double(_) => tolerates_copies,
+            Change::Drop => false,
+        };
+        self.chaos.is_none()
+            && (network.loss == 0.0 || self.reliable)
+            && (network.duplication == 0.0 || tolerates_copies)
+            && network.links.is_empty()
+            && self.dead.iter().all(|&id| self.tolerates_crash_of(id))
+            && self.faults.iter().all(|fault| tolerates(&fault.what))
+            && self.changes.iter().all(|change| is_harmless(&change.change))
+            && self.leaves_enough()
+    }
+
+    /// Whether the others enter as before if this member crashes: it asks for nothing, and they do not need it.
+    pub fn tolerates_crash_of(&self, member: NodeId) -> bool {
+        let members = self.members();
+        let settings = &self.config.exclusion;
+        let asks = self.requests.iter().any(|it| it.who.iter().any(|(id, _)| id == member));
+        match self.algorithm {
+            _ if asks => false,
+            Algorithm::Centralised => member != settings.first.unwrap_or_else(|| members.highest()),
+            Algorithm::Voting => settings.ask_all,
+            Algorithm::SuzukiKasami => member != settings.first.unwrap_or_else(|| members.at(0)),
+            Algorithm::Raymond => {
+                let at = members.position(member).unwrap_or_default();
+                let others = (0..members.len()).filter(|&other| other != at);
+                let mut hops = others.map(|other| settings.tree.next_hop(at, other, members));
+                let first = hops.next();
+                let is_leaf = hops.all(|hop| Some(hop) == first);
+                is_leaf && member != settings.first.unwrap_or_else(|| members.at(0))
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether enough members stay up: a member, and voters for the votes that are needed.
+    fn leaves_enough(&self) -> bool {
+        let mut down = self.dead.clone();
+        down.extend(self.faults.iter().filter_map(|fault| match fault.what {
+            Action::Crash { member, .. } => Some(member),
+            _ => None,
+        }));
+        let members = self.members();
+        let settings = &self.config.exclusion;
+        let is_up = |id: &NodeId| !down.contains(id);
+        match self.algorithm {
+            Algorithm::Voting => {
+                let voters = settings.asked_voters(members).filter(is_up).count();
+                voters >= settings.votes(members)
+            }
+            _ => members.iter().any(|id| is_up(&id)),
+        }
     }
 }

@@ -74,6 +74,7 @@ impl Scenario {
                     }
                 }
                 Action::LinkOverride(link) => check_kind(kinds, &key("link"), link)?,
+                Action::Drop { kind: name } => drop(kind(kinds, &key("drop"), name)?),
                 Action::Attributes { .. } if fault.time().is_none() => {
                     return wrong("values", "take turns from a time on: give `at`".to_owned());
                 }

@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use doyen_core::config::quorum::Settings;
 use doyen_core::config::{Announce, Config, Mode, Timing, Variant};
+use doyen_core::exclusion::lock_service::lock_config;
 use doyen_core::layers::{self, Layers};
 use doyen_core::link::LinkConfig;
 use doyen_core::members::{Members, MembersError, NodeId};
@@ -136,7 +137,11 @@ impl Case {
     /// Whether something lies between the algorithm and the network: a link, a detector or, in hardened mode, the
     /// filter that tells incarnations apart.
     pub fn is_layered(&self) -> bool {
-        self.reliable || self.detector.is_some() || self.config.hardened() || self.sessions
+        self.reliable
+            || self.detector.is_some()
+            || self.config.hardened()
+            || self.algorithm.has_leases()
+            || self.sessions
     }
 
     /// By how much single messages are delayed at most.
@@ -204,6 +209,7 @@ impl Case {
             | Algorithm::Voting
             | Algorithm::TokenRing
             | Algorithm::TokenRecovery
+            | Algorithm::LockService
             | Algorithm::Maekawa
             | Algorithm::Raymond => requesters.saturating_mul(n.isqrt() * 2) + n,
         };
@@ -293,6 +299,11 @@ impl Scenario {
                 }
                 if let Some(requests) = &requests {
                     calm = calm + requests_calm(requests, &timing, count);
+                    if algorithm == Algorithm::LockService {
+                        // A member that has crashed holds a lock for one grant, and a new leader waits as long.
+                        let crashes = faults.len() as u64 + 2;
+                        calm = calm + lock_config(&config).expiry() * (requests.count() + crashes);
+                    }
                 }
                 let late = changes.iter().map(|it| it.change.delay());
                 let who = requests.as_ref().map_or(&initiators, |requests| &requests.who);
@@ -451,7 +462,7 @@ impl Scenario {
         if dead.len() == members.len() {
             return Err(ScenarioError::new(
                 "dead",
-                "nobody is left alive; leave at least one member out",
+                "no member is left alive; leave at least one out",
             ));
         }
         dead.sort_unstable();

@@ -4,9 +4,13 @@
 //! again after another time, as often as the scenario says. A client that is to ask while its member waits or is inside asks
 //! when it has left. The client is part of the member's process: it sleeps in a pause and dies in a crash; after a restart it
 //! asks at the times that are left.
+//!
+//! Where entries have fences, a client writes to a resource when it enters and when it leaves, and a write that a pause has
+//! interrupted is made when the member resumes, before it can look at a clock. The resource refuses a fence lower than the
+//! highest one that it has seen.
 
 use doyen_core::members::NodeId;
-use doyen_core::protocol::{Effects, Event, Protocol, Section, View};
+use doyen_core::protocol::{Effects, Event, Fence, Protocol, Section, View};
 use doyen_core::time::Span;
 
 use super::pause::Waiting;
@@ -42,11 +46,21 @@ impl Requests {
 /// All clients, and what is measured of them.
 pub(super) struct Clients {
     by_member: FastMap<u32, Client>,
+    /// The client that is leaving of its own will at this moment.
+    leaving: Option<u32>,
+    /// The highest fence that the resource has seen.
+    highest: Fence,
     pub(super) metrics: Recorder,
 }
 
 #[derive(Clone, Copy, Default)]
 struct Client {
+    /// Where its member is, as it was announced last.
+    section: Section,
+    /// The fence of the write that a pause has interrupted.
+    writing: Option<Fence>,
+    /// The fence of a stay that ended in a pause, by the clock: its member may not have noticed yet.
+    ended: Option<Fence>,
     /// How often it will ask again after leaving.
     left: u64,
     /// How often it was to ask while its member was not outside.
@@ -57,7 +71,12 @@ struct Client {
 
 impl Clients {
     pub(super) fn new() -> Self {
-        Self { by_member: FastMap::default(), metrics: Recorder::default() }
+        Self {
+            by_member: FastMap::default(),
+            leaving: None,
+            highest: Fence::default(),
+            metrics: Recorder::default(),
+        }
     }
 }
 
@@ -106,11 +125,18 @@ impl<P: Protocol> World<'_, '_, P> {
             Status::Paused => return self.wait(member, Waiting::Leave(stay)),
             Status::Dead | Status::Forwarding => return,
         }
+        if let Some(fence) = self.members[member].protocol.view().section.fence() {
+            self.write(member, fence);
+        }
         let (id, before) = (self.id(member), self.metrics.total());
         let told = |rules| EventKind::Exit { member: id, rules };
+        if let Some(clients) = &mut self.clients {
+            clients.leaving = Some(member);
+        }
         self.instruct(member, Event::Exit, told, out);
         let sent = self.metrics.total() - before;
         let Some(clients) = &mut self.clients else { return };
+        clients.leaving = None;
         clients.metrics.sent_at_exit(sent);
         self.ask_again(member);
     }
@@ -137,24 +163,105 @@ impl<P: Protocol> World<'_, '_, P> {
         let (Some(clients), Some(requests)) = (&mut self.clients, self.setup.requests) else {
             return;
         };
-        let before = clients.metrics.announce(self.now, id, view.section, messages);
+        clients.metrics.announce(self.now, id, view.section, messages);
+        let client = clients.by_member.entry(member).or_default();
+        let before = std::mem::replace(&mut client.section, view.section);
         self.work -= u64::from(!before.is_outside());
         self.work += u64::from(!view.section.is_outside());
         if view.section.is_inside() && !before.is_inside() {
-            let client = clients.by_member.entry(member).or_default();
             client.stay += 1;
             let stay = client.stay;
             let hold = Span::from_nanos(requests.hold.draw(&mut self.random));
             self.later(self.now + hold, Item::Leave { member, stay });
+            if let Some(fence) = view.section.fence() {
+                self.write(member, fence);
+            }
+        } else if before.is_inside() && !view.section.is_inside() && clients.leaving != Some(member)
+        {
+            self.lose_section(member);
+        }
+    }
+
+    /// A member is no longer inside, though its client has not left: its grant is over.
+    fn lose_section(&mut self, member: u32) {
+        if let Some(clients) = &mut self.clients {
+            clients.metrics.lose_grant();
+        }
+        if self.observer.is_some() {
+            let note = "is no longer inside: its grant is over".to_owned();
+            self.record_of(member, EventKind::Noted { member: self.id(member), note });
+        }
+        self.ask_again(member);
+    }
+
+    /// The timer that ends a member's stay is due while the member is paused: whoever asks whether it is inside is told that it
+    /// is not, though it cannot say so itself.
+    pub(super) fn end_overdue_stay(&mut self, member: u32, timer: P::Timer) {
+        let protocol = &self.members[member].protocol;
+        if self.clients.is_none() || protocol.hold() != Some(timer) {
+            return;
+        }
+        let inside = protocol.view();
+        let client = self.clients.as_mut().and_then(|it| it.by_member.get_mut(&member));
+        if let Some(client) = client {
+            client.ended = inside.section.fence();
+        }
+        let view = View { section: Section::Outside, ..inside };
+        self.follow_section(member, view);
+        if let Some(monitor) = &mut self.monitor {
+            monitor.view_changed(self.now, member, view);
+        }
+        if self.observer.is_some() {
+            self.record_of(member, EventKind::of_view(self.id(member), view));
+        }
+    }
+
+    /// A view as those see it who ask the clock: a stay that has ended is over, though its member resumes with other things
+    /// first.
+    pub(super) fn by_the_clock(&self, member: u32, view: View) -> View {
+        let client = self.clients.as_ref().and_then(|it| it.by_member.get(&member));
+        match client.and_then(|client| client.ended) {
+            Some(ended) if view.section.fence() == Some(ended) => {
+                View { section: Section::Outside, ..view }
+            }
+            _ => view,
+        }
+    }
+
+    /// A member is paused, perhaps in the middle of a write.
+    pub(super) fn interrupt_write(&mut self, member: u32) {
+        let Some(clients) = &mut self.clients else { return };
+        if let Some(client) = clients.by_member.get_mut(&member) {
+            client.writing = client.writing.or(client.section.fence());
+        }
+    }
+
+    /// A member resumes, and its client with the write that it was about to make.
+    pub(super) fn resume_write(&mut self, member: u32) {
+        let client = self.clients.as_mut().and_then(|it| it.by_member.get_mut(&member));
+        if let Some(fence) = client.and_then(|client| client.writing.take()) {
+            self.write(member, fence);
+        }
+    }
+
+    /// The client of a member writes to the resource.
+    fn write(&mut self, member: u32, fence: Fence) {
+        let Some(clients) = &mut self.clients else { return };
+        let highest = clients.highest;
+        clients.highest = highest.max(fence);
+        clients.metrics.write(fence >= highest);
+        if fence < highest && self.observer.is_some() {
+            let note = format!("writes with fence {fence}, which is refused: {highest} was here");
+            self.record_of(member, EventKind::Noted { member: self.id(member), note });
         }
     }
 
     /// A member has crashed, and its client with it.
     pub(super) fn end_client(&mut self, member: u32, id: NodeId) {
         let Some(clients) = &mut self.clients else { return };
-        let before: Section = clients.metrics.crash(self.now, id);
-        self.work -= u64::from(!before.is_outside());
+        clients.metrics.crash(self.now, id);
         if let Some(client) = clients.by_member.get_mut(&member) {
+            self.work -= u64::from(!client.section.is_outside());
             *client = Client { stay: client.stay + 1, ..Client::default() };
         }
     }

@@ -195,6 +195,10 @@ impl<P: Protocol> World<'_, '_, P> {
                 self.network.heal();
                 self.record(EventKind::Healed);
             }
+            Action::Drop { ref kind } => {
+                self.losses.push((self.now, self.kind_number(kind)));
+                self.record(EventKind::Network { text: format!("the next {kind} is lost") });
+            }
             Action::Campaign(member) => self.campaign(self.process(member), out),
             Action::Command { member, command } => self.command(self.process(member), command, out),
             // Every single change is scheduled as an order.
@@ -302,7 +306,7 @@ impl<P: Protocol> World<'_, '_, P> {
         // One that rejoins has nothing above its session yet that could heed an order.
         let refused = Effect::Inform(Notice::Refused(Refusal::Rejoining));
         if let (Some(monitor), Some(order)) = (&mut self.monitor, order)
-            && !(P::has_sessions() && out.list().contains(&refused))
+            && !(P::has_sessions(self.setup.config) && out.list().contains(&refused))
         {
             monitor.commanded(position, order);
         }

@@ -50,6 +50,7 @@ impl<P: Protocol> World<'_, '_, P> {
             return;
         }
         member.status = Status::Paused;
+        self.interrupt_write(position);
         // The member may be in the middle of a backlog: what is left of it goes on waiting.
         let pause = (self.pauses.entry(position))
             .or_insert_with(|| Pause { until, backlog: VecDeque::new() });
@@ -73,6 +74,7 @@ impl<P: Protocol> World<'_, '_, P> {
             return;
         }
         self.members[position].status = Status::Up;
+        self.resume_write(position);
         self.end_overdue_leases(position, out);
         // What it handles may pause or crash it again; a crash takes the backlog away.
         while self.members[position].status == Status::Up

@@ -42,7 +42,7 @@ pub(super) struct Processes {
     addresses: Vec<SocketAddr>,
     /// Where the configured name of each member leads.
     names: Vec<SocketAddr>,
-    /// For each process, where the names led when it started. As on a real host, another look is taken only when nobody is
+    /// For each process, where the names led when it last looked. As on a real host, it looks again only when no process is
     /// there any more.
     resolved: Vec<Vec<SocketAddr>>,
     /// How many addresses have been given besides the first ones.
@@ -99,14 +99,23 @@ impl Processes {
         std::iter::once(member).chain(of_member).find(is_there)
     }
 
-    /// The process of `member` that `from` reaches at `address`, or by name.
-    fn reached(&self, from: u32, member: u32, address: Option<SocketAddr>) -> Option<u32> {
-        let named = || self.at(member, self.resolved[from as usize][member as usize]);
-        let named_now = || self.at(member, self.names[member as usize]);
-        match address {
-            Some(address) => self.at(member, address),
-            None => named().or_else(named_now),
+    /// The process of `member` that `from` reaches at `address`, or by name. If no process that runs is where the name led, the
+    /// sender looks it up again.
+    fn reached(
+        &mut self,
+        from: u32,
+        member: u32,
+        address: Option<SocketAddr>,
+        runs: impl Fn(u32) -> bool,
+    ) -> Option<u32> {
+        if address.is_some() {
+            return address.and_then(|address| self.at(member, address));
         }
+        let named = self.resolved[from as usize][member as usize];
+        if !self.at(member, named).is_some_and(runs) {
+            self.resolved[from as usize][member as usize] = self.names[member as usize];
+        }
+        self.at(member, self.resolved[from as usize][member as usize])
     }
 
     /// Where messages of `from` come from as `to` sees it: `None` if that is where the sender's name leads.
@@ -175,7 +184,7 @@ impl<P: Protocol> World<'_, '_, P> {
     /// The present process of a member.
     #[inline]
     pub(super) fn present(&self, member: u32) -> u32 {
-        if P::has_sessions() { self.processes.present(member) } else { member }
+        if P::has_sessions(self.setup.config) { self.processes.present(member) } else { member }
     }
 
     /// Whether periodic greetings have still something to do: a member follows no leader, two that can reach each other
@@ -203,7 +212,7 @@ impl<P: Protocol> World<'_, '_, P> {
         let incarnation = self.incarnations.entry(position).or_insert(Incarnation(1));
         incarnation.0 += 1;
         let boot = Boot::new(*incarnation, self.disks.get(&position).cloned(), origin);
-        if !P::has_sessions() {
+        if !P::has_sessions(self.setup.config) {
             return boot;
         }
         let session = self.processes.next_session();
@@ -217,7 +226,7 @@ impl<P: Protocol> World<'_, '_, P> {
 
     /// A process is about to come up again at `place`.
     pub(super) fn relocate(&mut self, position: u32, place: Place) {
-        if P::has_sessions() {
+        if P::has_sessions(self.setup.config) {
             self.processes.relocate(position, place);
         }
     }
@@ -244,7 +253,7 @@ impl<P: Protocol> World<'_, '_, P> {
             return self.restart(old, (disk, place), None, out);
         }
         let rejoins = || self.diskless.contains(&old) || self.another_rejoins(old);
-        if !P::has_sessions() || disk == Disk::LostUnlessAnother && rejoins() {
+        if !P::has_sessions(self.setup.config) || disk == Disk::LostUnlessAnother && rejoins() {
             return;
         }
         let id = self.id(old);
@@ -319,7 +328,8 @@ impl<P: Protocol> World<'_, '_, P> {
     /// Sends a message of the process `from` to `to`, at the address where that is, or is said to be.
     #[inline(never)]
     pub(super) fn post(&mut self, from: u32, to: u32, message: P::Message, lag: Span) {
-        let receiver = self.processes.reached(from, to, message.destination());
+        let runs = |process: u32| self.members[process].is_alive();
+        let receiver = self.processes.reached(from, to, message.destination(), runs);
         let to = receiver.unwrap_or(self.processes.present(to));
         let message = message.posted_from(self.processes.source(from, to));
         let kind = P::kind_index(self.setup.config, &message);
@@ -357,7 +367,7 @@ impl<P: Protocol> World<'_, '_, P> {
         if self.observer.is_none() {
             return;
         }
-        if !P::has_sessions() || self.processes.is_present(position) {
+        if !P::has_sessions(self.setup.config) || self.processes.is_present(position) {
             return self.record(what);
         }
         let member: NodeId = self.id(position);

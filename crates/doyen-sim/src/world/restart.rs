@@ -81,7 +81,7 @@ impl<P: Protocol> World<'_, '_, P> {
         }
         self.disks.remove(&position);
         self.diskless.insert(position);
-        if P::has_sessions() {
+        if P::has_sessions(self.setup.config) {
             // Which life it was is on the disk too.
             self.incarnations.insert(position, Incarnation(0));
         }

@@ -12,8 +12,9 @@ use crate::network::LastLink;
 /// then goes through memory in order, and the processor has the next member at hand before it is asked for. With a
 /// million members that is most of the time a message takes. Second processes of members (see `world/process.rs`) stand
 /// behind them, at the positions from the number of members on.
-pub(super) struct Roster<'a, P> {
+pub(super) struct Roster<'a, P: Protocol> {
     members: &'a Members,
+    config: &'a P::Config,
     in_ring_order: Vec<Member<P>>,
 }
 
@@ -50,18 +51,22 @@ pub(super) enum Status {
 
 impl<'a, P: Protocol> Roster<'a, P> {
     /// Everybody is up, in the state that `start` builds.
-    pub(super) fn new(members: &'a Members, mut start: impl FnMut(NodeId) -> P) -> Self {
+    pub(super) fn new(
+        members: &'a Members,
+        config: &'a P::Config,
+        mut start: impl FnMut(NodeId) -> P,
+    ) -> Self {
         let seat = |id| Member::new(id, start(id));
         let mut in_ring_order = Vec::with_capacity(members.len());
         in_ring_order.extend(members.ring().map(seat));
-        Self { members, in_ring_order }
+        Self { members, config, in_ring_order }
     }
 
     /// Reads these members and what decides their elections, so that they are in the cache when something happens to
     /// them. No read waits for another, so that all of them take hardly longer than one.
     #[inline]
     pub(super) fn fetch(&self, positions: impl Iterator<Item = u32>) {
-        if P::has_sessions() || self.in_ring_order.len() <= CACHED {
+        if P::has_sessions(self.config) || self.in_ring_order.len() <= CACHED {
             return;
         }
         let mut seen = 0;
@@ -86,7 +91,7 @@ impl<'a, P: Protocol> Roster<'a, P> {
     /// Where the member at `position` is found.
     #[inline]
     pub(super) fn seat(&self, position: u32) -> Seat {
-        if P::has_sessions() && position >= self.len() {
+        if P::has_sessions(self.config) && position >= self.len() {
             return Seat(position as usize);
         }
         Seat(self.members.ring_place(position as usize))
@@ -110,7 +115,7 @@ impl<P: Protocol> IndexMut<u32> for Roster<'_, P> {
     }
 }
 
-impl<P> Index<Seat> for Roster<'_, P> {
+impl<P: Protocol> Index<Seat> for Roster<'_, P> {
     type Output = Member<P>;
 
     #[inline]
@@ -119,7 +124,7 @@ impl<P> Index<Seat> for Roster<'_, P> {
     }
 }
 
-impl<P> IndexMut<Seat> for Roster<'_, P> {
+impl<P: Protocol> IndexMut<Seat> for Roster<'_, P> {
     #[inline]
     fn index_mut(&mut self, seat: Seat) -> &mut Member<P> {
         &mut self.in_ring_order[seat.0]

@@ -87,6 +87,7 @@ impl<P: Protocol> World<'_, '_, P> {
         }
         self.now = at;
         if self.members[member].status == Status::Paused {
+            self.end_overdue_stay(member, timer);
             return self.wait(member, Waiting::Timer { arming, timer });
         }
         self.disarm(member, timer);

@@ -55,7 +55,10 @@ impl<P: Protocol> World<'_, '_, P> {
         {
             self.record_of(position, event);
         }
-        if P::has_sessions() && is_final(&notice) && self.members[position].is_alive() {
+        if P::has_sessions(self.setup.config)
+            && is_final(&notice)
+            && self.members[position].is_alive()
+        {
             self.crash(position, false);
         }
     }

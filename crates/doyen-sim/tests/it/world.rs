@@ -329,7 +329,7 @@ fn a_single_message_is_dropped_delayed_or_doubled_and_no_other() {
     );
     let changed = |change: &str| {
         let (outcome, records) = watch(&format!("{THREE_MEMBERS}{change}"));
-        assert_eq!(outcome.never_sent, []);
+        assert_eq!(outcome.never_sent, [""; 0]);
         let arrivals = arrivals(&records);
         (arrivals.into_iter().find(|line| line.starts_with("3:1")).unwrap(), outcome)
     };
@@ -349,9 +349,31 @@ fn a_single_message_is_dropped_delayed_or_doubled_and_no_other() {
 fn a_change_of_a_message_that_nobody_sends_is_reported() {
     let text = format!("{THREE_MEMBERS}drop = [\"3:1:COORDINATOR:2\", \"1:3:OK\"]");
     let (outcome, records) = watch(&text);
-    let names: Vec<String> = outcome.never_sent.iter().map(ToString::to_string).collect();
+    let names = outcome.never_sent;
     assert_eq!(names, ["3:1:COORDINATOR:2", "1:3:OK"]);
     assert_eq!(arrivals(&records), arrivals(&watch(THREE_MEMBERS).1));
+}
+
+#[test]
+fn the_next_message_of_a_kind_is_lost_whoever_sends_it() {
+    let lost = |at: &str, kind: &str| {
+        let fault = format!("fault = [{{ at = \"{at}\", drop = \"{kind}\" }}]");
+        watch(&format!("{THREE_MEMBERS}{fault}"))
+    };
+    let (outcome, records) = lost("1.5ms", "COORDINATOR");
+    assert_eq!(outcome.messages.lost, 1);
+    assert_eq!(
+        arrivals(&records)[2],
+        "3:1:COORDINATOR never, Dropped",
+        "the first after that time"
+    );
+    assert_eq!(outcome.never_sent, [""; 0]);
+    let (outcome, records) = lost("3.5ms", "COORDINATOR");
+    assert_eq!(outcome.never_sent, ["COORDINATOR@3.5ms"], "none is sent any more");
+    assert_eq!(arrivals(&records), arrivals(&watch(THREE_MEMBERS).1));
+    let wrong = format!("{THREE_MEMBERS}fault = [{{ at = \"1ms\", drop = \"TOKEN\" }}]");
+    let error = Scenario::from_toml("test", &wrong).unwrap_err();
+    assert!(error.contains("there are no TOKEN messages"), "{error}");
 }
 
 /// Another message is drawn the same delay with the change as without, so two runs are equal until the change matters.
@@ -375,7 +397,7 @@ fn a_change_draws_nothing() {
         "twice = [\"2:3:ELECTION\"]",
     ] {
         let (outcome, records) = watch(&format!("{text}{change}"));
-        assert_eq!(outcome.never_sent, []);
+        assert_eq!(outcome.never_sent, [""; 0]);
         let changed = arrivals(&records);
         let at = plain.iter().zip(&changed).position(|(one, other)| one != other).unwrap();
         assert!(changed[at].contains("ed"), "{}", changed[at]);

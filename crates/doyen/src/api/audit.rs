@@ -10,10 +10,12 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use axum::Extension;
 use axum::extract::{Request, State};
+use axum::http::Method;
 use axum::middleware::Next;
 use axum::response::Response;
 
 use super::App;
+use super::forward;
 use super::problem::Problem;
 use super::server::ConnInfo;
 use crate::throttle::Throttle;
@@ -23,6 +25,9 @@ const ACCEPTED: &str = "accepted";
 
 /// How calls without the right admin secret are counted.
 const UNAUTHORIZED: &str = "unauthorized";
+
+/// What is said of a member that another one does not reach.
+const OUT_OF_REACH: [&str; 2] = ["unreachable", "older-version"];
 
 /// A command as text, once it is known.
 #[derive(Clone, Debug, Default)]
@@ -71,6 +76,19 @@ impl Audit {
     }
 }
 
+/// Wraps what every client may read: a request that names a member is an admin call.
+pub(super) async fn audit_if_named(
+    state: State<App>,
+    connection: Extension<ConnInfo>,
+    request: Request,
+    next: Next,
+) -> Response {
+    match forward::names_member(&request) {
+        true => audit(state, connection, request, next).await,
+        false => next.run(request).await,
+    }
+}
+
 /// Wraps every admin call.
 pub(super) async fn audit(
     State(app): State<App>,
@@ -79,6 +97,7 @@ pub(super) async fn audit(
     next: Next,
 ) -> Response {
     let text = CommandText::default();
+    let only_reads = request.method() == Method::GET;
     let name = request.uri().path().trim_start_matches("/v1/").to_owned();
     request.extensions_mut().insert(text.clone());
     let response = next.run(request).await;
@@ -88,6 +107,10 @@ pub(super) async fn audit(
     };
     let kind = problem.kind.trim_start_matches("urn:doyen:");
     app.audit.count(kind);
+    // Nothing was refused: the member that was to answer is away, and the client is told so.
+    if only_reads && OUT_OF_REACH.contains(&kind) {
+        return response;
+    }
     let command = text.0.get();
     if command.is_some() || app.audit.is_due(connection.client(), kind) {
         let status = app.handle.status();

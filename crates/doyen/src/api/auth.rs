@@ -21,7 +21,7 @@ use std::sync::{PoisonError, RwLock};
 
 use axum::http::request::Parts;
 use axum::http::uri::Authority;
-use axum::http::{HeaderMap, HeaderName, header};
+use axum::http::{HeaderMap, HeaderName, Method, header};
 use sha2::{Digest, Sha256};
 
 use super::problem::{Kind, Problem};
@@ -133,10 +133,8 @@ impl Secret {
         Ok(Self { file, current })
     }
 
-    fn reload(&self) -> Result<(), SecretError> {
-        let new = BearerSecret::new(&read_or_create(&self.file)?);
-        *self.current.write().unwrap_or_else(PoisonError::into_inner) = new;
-        Ok(())
+    fn read(&self) -> Result<BearerSecret, SecretError> {
+        Ok(BearerSecret::new(&read_or_create(&self.file)?))
     }
 
     fn is_shown(&self, headers: &HeaderMap) -> Option<bool> {
@@ -171,16 +169,25 @@ impl BearerSecret {
 }
 
 impl Auth {
-    /// Reads the admin secret again. If that fails, the old one stays.
-    pub(super) fn reload(&self) -> Result<(), SecretError> {
-        self.secret.as_ref().map_or(Ok(()), Secret::reload)
+    /// Reads the admin secret again, if there is one. The old one stays until the new one is adopted.
+    pub(super) fn read_secret(&self) -> Result<Option<BearerSecret>, SecretError> {
+        self.secret.as_ref().map(Secret::read).transpose()
+    }
+
+    pub(super) fn adopt_secret(&self, new: Option<BearerSecret>) {
+        if let (Some(secret), Some(new)) = (&self.secret, new) {
+            *secret.current.write().unwrap_or_else(PoisonError::into_inner) = new;
+        }
     }
 
     /// Whether a request may give a command.
     pub(super) fn check(&self, parts: &Parts) -> Result<(), Problem> {
         match parts.extensions.get() {
             Some(ConnInfo::AdminSocket { .. }) => return Ok(()),
-            Some(ConnInfo::Forwarded { .. }) if self.forwarded => return Ok(()),
+            // Only what is listed is forwarded at all, and of that every GET only reads.
+            Some(ConnInfo::Forwarded { .. }) if self.forwarded || parts.method == Method::GET => {
+                return Ok(());
+            }
             Some(ConnInfo::Forwarded { .. }) => {
                 let detail = "this member rejects forwarded commands (forwarded_commands = false): run this on its machine";
                 return Err(Kind::ForwardingOff.with_detail(detail));
@@ -440,6 +447,18 @@ mod tests {
         for elsewhere in ["http://localhost:3000", "http://localhost", "null", "", "http://evil"] {
             assert_eq!(with(elsewhere), 403, "{elsewhere}");
         }
+    }
+
+    #[test]
+    fn a_member_that_rejects_forwarded_commands_still_answers_what_reads() {
+        let status = |forwarded, method: Method| {
+            let mut parts = parts(LOCAL, "/v1/diagnosis", &[]);
+            parts.method = method;
+            parts.extensions.insert(ConnInfo::Forwarded { by: "root on n2".into() });
+            status_of(Auth { forwarded, ..auth() }.check(&parts))
+        };
+        assert_eq!([status(true, Method::POST), status(true, Method::GET)], [200, 200]);
+        assert_eq!([status(false, Method::POST), status(false, Method::GET)], [403, 200]);
     }
 
     #[test]

@@ -4,6 +4,8 @@
 //! while. 409 means that the member rejected it, and why; most commands are for the leader, which is named then.
 //! `If-Match` with a term restricts a command to that term, compared when the request arrives.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -22,10 +24,11 @@ use utoipa::{PartialSchema, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::App;
 use super::call::Call;
 use super::problem::{self, Kind, Problem};
 use super::report::Name;
+use super::{App, SecretReloader};
+use crate::clock;
 use crate::node::CommandError;
 use crate::node::status::{MemberStatus, Status};
 
@@ -156,7 +159,9 @@ async fn resign(call: Call<Nothing>) -> Result<Accepted, Problem> {
     let note =
         || format!("no other member can lead now, so {} may become leader again", status.name);
     let note = status.next.is_none().then(note);
-    call.give(AdminCommand::Resign, Effect { does: "resigns".to_owned(), note }).await
+    let next = status.next.map(|next| format!("; next in line is {}", status.name_of(next)));
+    let does = format!("resigns{}", next.unwrap_or_default());
+    call.give(AdminCommand::Resign, Effect { does, note }).await
 }
 
 /// Transfer leadership to a named member. For the leader.
@@ -297,11 +302,10 @@ fn outweighed(status: &Status, id: NodeId) -> Option<String> {
 /// Read the key file and the admin secret again, after they have changed.
 #[utoipa::path(post, path = "/v1/reload-keys", tag = "commands")]
 async fn reload_keys(call: Call<Nothing>) -> Result<Accepted, Problem> {
-    let reloaded = call.app.auth.reload();
-    reloaded.map_err(|error| Kind::KeysUnreadable.with_detail(error.to_string()))?;
+    let secrets = SecretReloader(Arc::clone(&call.app.auth));
     let handle = call.app.handle.clone();
     let reloaded = async move {
-        let keys = handle.reload_keys().await?;
+        let keys = secrets.read(&handle).await?.adopt().await?;
         Ok(Effect::from(format!("reloaded its keys: {keys}")))
     };
     call.answer(reloaded, "reload-keys".to_owned()).await
@@ -355,7 +359,7 @@ impl<T> Call<T> {
     ) -> Result<Accepted, Problem> {
         let handle = self.app.handle.clone();
         let (text, effect) = (self.describe(command), effect.into());
-        let by = self.connection.clone();
+        let by = self.connection.caller(&handle.status().name);
         let given = async move { handle.command_by(by, command).await.map(|()| effect) };
         self.answer(given, text).await
     }
@@ -432,7 +436,9 @@ fn explain(status: &Status, error: &CommandError) -> Problem {
         }
         CommandError::Busy => return Kind::Busy.with_detail(text),
         CommandError::Stopped => return Kind::Stopped.with_detail(text),
-        CommandError::InvalidKeys(_) => return Kind::KeysUnreadable.with_detail(text),
+        CommandError::InvalidKeys(_) | CommandError::InvalidSecret(_) => {
+            return Kind::KeysUnreadable.with_detail(text);
+        }
         CommandError::NotReloaded(_) => return Kind::NotReloaded.with_detail(text),
     };
     let (leader, name) = (Name::of_leader(status), &status.name);
@@ -456,13 +462,7 @@ fn explain(status: &Status, error: &CommandError) -> Problem {
 }
 
 fn parse_span(text: &str) -> Result<Span, Problem> {
-    let wrong = |problem: &dyn std::fmt::Display| {
-        let detail = format!("`{text}` is not a duration ({problem}); write for example 2h");
-        Kind::BadRequest.with_detail(detail)
-    };
-    let span = humantime::parse_duration(text).map_err(|error| wrong(&error))?;
-    let nanos = u64::try_from(span.as_nanos()).map_err(|_| wrong(&"it is too long"))?;
-    Ok(Span::from_nanos(nanos))
+    clock::parse_span(text).map_err(|problem| Kind::BadRequest.with_detail(problem))
 }
 
 /// Adds what all commands have in common to the document: the admin secret, the term, the responses.

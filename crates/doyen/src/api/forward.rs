@@ -57,7 +57,7 @@ pub(super) use caller::{Forwarder, Unanswered};
 pub(super) use packet::{Call, Reply};
 
 /// What may be read from another member.
-const READS: [&str; 3] = ["/v1/status", "/v1/history", "/v1/diagnosis"];
+const READS: [&str; 4] = ["/v1/status", "/v1/history", "/v1/diagnosis", "/v1/clock"];
 
 /// The commands that another member may be given.
 const COMMANDS: [&str; 13] = [
@@ -79,6 +79,9 @@ const COMMANDS: [&str; 13] = [
 /// Those that are for the leader.
 const FOR_LEADER: [&str; 3] = ["/v1/resign", "/v1/transfer", "/v1/prefer"];
 
+/// How a query names the member that is to answer.
+const MEMBER: &str = "member=";
+
 /// How often old answers are forgotten.
 const FORGET: Duration = Duration::from_secs(5);
 
@@ -89,6 +92,13 @@ fn is_forwarded(method: &Method, path: &str) -> bool {
         Method::POST => COMMANDS.contains(&path),
         _ => false,
     }
+}
+
+/// Whether a request names the member that is to answer it: then it needs what an admin command needs.
+pub(super) fn names_member(request: &Request) -> bool {
+    let uri = request.uri();
+    let is_named = |query: &str| query.split('&').any(|pair| pair.starts_with(MEMBER));
+    is_forwarded(request.method(), uri.path()) && uri.query().is_some_and(is_named)
 }
 
 /// Answers a request here, or has another member answer it.
@@ -109,7 +119,8 @@ impl App {
             return Ok(next.run(Request::from_parts(parts, body)).await);
         }
         self.auth.check(&parts)?;
-        let body = read_body(Request::new(body), &self.limits).await?;
+        // The limit of a body is an extension of the request.
+        let body = read_body(Request::from_parts(parts.clone(), body), &self.limits).await?;
         let named = named.map(|name| self.member(&MemberRef::Name(name))).transpose()?;
         let own = self.handle.status().id;
         if let Some(member) = named.as_ref().filter(|member| member.id != own) {
@@ -230,11 +241,11 @@ impl Reply {
 /// Removes the parameter `member` from the query.
 fn take_member(uri: &mut Uri) -> Result<Option<String>, Problem> {
     let Some(query) = uri.query() else { return Ok(None) };
-    let is_member = |pair: &&str| pair.starts_with("member=");
+    let is_member = |pair: &&str| pair.starts_with(MEMBER);
     let (named, others): (Vec<&str>, Vec<&str>) = query.split('&').partition(is_member);
     let name = match named[..] {
         [] => return Ok(None),
-        [name] => name["member=".len()..].to_owned(),
+        [name] => name[MEMBER.len()..].to_owned(),
         _ => return Err(Kind::BadRequest.with_detail("member: give it once")),
     };
     let separator = if others.is_empty() { "" } else { "?" };
@@ -295,12 +306,14 @@ impl Callee {
                     let bytes: Arc<[u8]> = reply.encode().into();
                     let now = Instant::now().into();
                     callee.served().finish(from, session, id, Arc::clone(&bytes), now);
-                    callee.send(from, packet::parts(id, &bytes, 0)).await;
+                    callee.send(from, session, packet::parts(id, &bytes, 0)).await;
                 });
             }
-            Arrival::Running => self.send(from, vec![Packet::Working { id }]).await,
-            Arrival::Answered(bytes) => self.send(from, packet::parts(id, &bytes, 0)).await,
-            Arrival::Forgotten => self.send(from, vec![Packet::Gone { id }]).await,
+            Arrival::Running => self.send(from, session, vec![Packet::Working { id }]).await,
+            Arrival::Answered(bytes) => {
+                self.send(from, session, packet::parts(id, &bytes, 0)).await;
+            }
+            Arrival::Forgotten => self.send(from, session, vec![Packet::Gone { id }]).await,
             Arrival::NoRoom => {}
         }
     }
@@ -311,13 +324,13 @@ impl Callee {
             Some(bytes) => packet::parts(id, &bytes, part),
             None => vec![Packet::Gone { id }],
         };
-        self.send(from, packets).await;
+        self.send(from, session, packets).await;
     }
 
     /// What cannot be sent is like what is lost: it is asked for again.
-    async fn send(&self, to: NodeId, packets: Vec<Packet>) {
+    async fn send(&self, to: NodeId, session: SessionId, packets: Vec<Packet>) {
         for packet in packets {
-            let _ = self.handle.relay(to, packet.encode()).await;
+            let _ = self.handle.relay(to, Some(session), packet.encode()).await;
         }
     }
 

@@ -7,12 +7,14 @@
 //! An answer is true at the moment of the request and binds no one: a transfer of leadership does not wait for those who
 //! asked. A caller who wants that asks for a permit ([`super::permit`]).
 //!
+//! `/groups/NAME/leader` says the same about a group with a leader of its own.
+//!
 //! `/follower` and `/readyz` say what the loop last published. After a pause of the process, or if the loop hangs, that is
 //! out of date, and the answer is no.
 //!
 //! `HEAD` and `OPTIONS` are answered as `GET` is: load balancers check with any of them.
 
-use axum::extract::State;
+use axum::extract::{Path, State};
 use axum::http::{HeaderValue, header};
 use axum::middleware::map_response;
 use axum::response::{IntoResponse, Response};
@@ -25,13 +27,20 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::App;
+use super::groups::no_such_group;
 use super::problem::{Kind, Problem};
 use super::report::{Name, TERM_HEADER};
 use crate::clock::Moment;
 use crate::node::status::Status;
 
 /// The paths for load balancers, which are answered even if there are too many connections.
-pub(super) const PATHS: [&str; 4] = ["/leader", "/follower", "/livez", "/readyz"];
+const PATHS: [&str; 4] = ["/leader", "/follower", "/livez", "/readyz"];
+
+/// Whether a path is one of them, or the same about a group.
+pub(super) fn is_health(path: &str) -> bool {
+    let of_group = path.strip_prefix("/groups/").and_then(|rest| rest.strip_suffix("/leader"));
+    PATHS.contains(&path) || of_group.is_some()
+}
 
 /// A positive answer.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
@@ -45,6 +54,7 @@ pub(super) struct HealthOk {
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(is_leader))
+        .routes(routes!(is_group_leader))
         .routes(routes!(is_follower))
         .routes(routes!(is_alive))
         .routes(routes!(is_ready))
@@ -54,6 +64,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 pub(super) fn options_routes() -> Router<App> {
     Router::new()
         .route("/leader", options(is_leader))
+        .route("/groups/{name}/leader", options(is_group_leader))
         .route("/follower", options(is_follower))
         .route("/livez", options(is_alive))
         .route("/readyz", options(is_ready))
@@ -94,6 +105,32 @@ async fn is_leader(State(app): State<App>) -> Health {
         false => Err(Kind::NoLease
             .with_detail(format!("{} does not hold a valid lease", status.name))
             .with_leader(Name::of_leader(&status))),
+    };
+    Health { term: state.term, answer }
+}
+
+/// Whether this node leads a group: it holds a valid lease of the group and is not about to give it up.
+#[utoipa::path(get, path = "/groups/{name}/leader", tag = "health",
+    params(("name" = String, Path, description = "The group.")),
+    responses(
+        (status = 200, description = "This node leads the group.", body = HealthOk,
+            headers(("Doyen-Term" = u64, description = "The term of the grant."))),
+        (status = 404, description = "There is no such group.", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "It does not.", body = Problem, content_type = "application/problem+json",
+            headers(("Doyen-Term" = u64, description = "The term of the grant."))),
+    ))]
+async fn is_group_leader(State(app): State<App>, Path(group): Path<String>) -> Health {
+    let status = app.handle.status();
+    let Some(leadership) = app.handle.group(&group) else {
+        return app.unhealthy(no_such_group(&group));
+    };
+    // The clock is read last, so that everything else is older.
+    let state = leadership.state();
+    let answer = match state.is_leader() {
+        true => Ok(HealthOk { name: status.name.clone(), term: state.term.0 }),
+        false => Err(Kind::NoLease
+            .with_detail(format!("{} does not lead group {group}", status.name))
+            .with_leader(state.leader.and_then(|leader| Name::of(&status, leader)))),
     };
     Health { term: state.term, answer }
 }

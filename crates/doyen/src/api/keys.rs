@@ -4,8 +4,6 @@
 //! only: `offer` has this member send one of its keys to another, and `add` is accepted over the admin socket and from other
 //! members, never over HTTP.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use axum::Json;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -19,8 +17,10 @@ use super::commands::{Accepted, Effect, MemberRef, Nothing};
 use super::forward;
 use super::problem::{Kind, Problem};
 use super::server::ConnInfo;
+use crate::clock::unix_ms;
 use crate::key::{Key, Keyring};
-use crate::node::keys::{KeyReport, KeyStep};
+use crate::node::compared::Compared;
+use crate::node::keys::{Chosen, KeyReport, KeyStep};
 use crate::node::status::Status;
 use crate::node::wire;
 
@@ -35,6 +35,9 @@ pub struct Diagnosis {
     pub keys: KeyReport,
     /// Its wall clock, in milliseconds since 1970.
     pub unix_ms: u64,
+    /// Its settings that should be the same on all members; none of an older release.
+    #[serde(default)]
+    pub settings: Option<Compared>,
 }
 
 /// A key of this member, by its fingerprint.
@@ -44,6 +47,16 @@ pub struct KeyRef {
     /// Its fingerprint.
     #[schema(examples("1f3a90c4"))]
     pub fingerprint: String,
+    /// The fingerprints of all keys that this member must have, in any order. If it has others, another rotation is under
+    /// way, and nothing changes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub among: Option<Vec<String>>,
+}
+
+impl From<KeyRef> for Chosen {
+    fn from(KeyRef { fingerprint, among }: KeyRef) -> Self {
+        Self { fingerprint, among }
+    }
 }
 
 /// Which key to send to which member.
@@ -80,18 +93,18 @@ pub(super) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(retire))
 }
 
-/// Keys, clock, version and status of this member, for `doyen doctor`.
+/// Keys, clock, version, settings and status of this member, for `doyen doctor`.
 #[utoipa::path(get, path = "/v1/diagnosis", tag = "status", security(("admin_secret" = [])),
     params(("member" = Option<String>, Query, description = "The member that is to answer, by name or id.")),
     responses((status = 200, description = "As far as this node knows.", body = Diagnosis)))]
 async fn diagnosis(call: Call<Nothing>) -> Json<Diagnosis> {
     let handle = &call.app.handle;
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Json(Diagnosis {
         status: Status::clone(&handle.status()),
         datagrams: wire::VERSION,
         keys: handle.key_report().await,
-        unix_ms: since.as_millis() as u64,
+        unix_ms: unix_ms(),
+        settings: Some(handle.compared()),
     })
 }
 
@@ -153,17 +166,17 @@ async fn add(call: Call<NewKey>) -> Result<Accepted, Problem> {
 /// Seal with the key that has this fingerprint. All members must have it.
 #[utoipa::path(post, path = "/v1/keys/promote", tag = "keys", request_body = KeyRef)]
 async fn promote(call: Call<KeyRef>) -> Result<Accepted, Problem> {
-    let KeyRef { fingerprint } = call.body.clone();
-    let text = format!("promote key {fingerprint}");
-    call.take(KeyStep::Promote(fingerprint), text).await
+    let text = format!("promote key {}", call.body.fingerprint);
+    let step = KeyStep::Promote(call.body.clone().into());
+    call.take(step, text).await
 }
 
 /// Remove all keys but the one with this fingerprint, which must be the one that seals. All members must seal with it.
 #[utoipa::path(post, path = "/v1/keys/retire", tag = "keys", request_body = KeyRef)]
 async fn retire(call: Call<KeyRef>) -> Result<Accepted, Problem> {
-    let KeyRef { fingerprint } = call.body.clone();
-    let text = format!("retire all keys but {fingerprint}");
-    call.take(KeyStep::Retire(fingerprint), text).await
+    let text = format!("retire all keys but {}", call.body.fingerprint);
+    let step = KeyStep::Retire(call.body.clone().into());
+    call.take(step, text).await
 }
 
 impl<T> Call<T> {

@@ -31,13 +31,11 @@ use super::watchers::Watchers;
 use crate::clock::Moment;
 use crate::leadership::{FencingToken, Leadership};
 use crate::lock::{
-    Acquire, HolderReport, Keep, LockAnswer, LockList, LockReport, Release, Released, WaiterReport,
-    fence_of, parse_claim, token_of,
+    Acquire, HolderReport, Keep, LONGEST_OWNER, LockAnswer, LockList, LockReport, Release,
+    Released, WaiterReport, fence_of, is_owner, parse_claim, token_of,
 };
 use crate::node::Handle;
-
-/// The longest name of an owner, in bytes.
-const LONGEST_OWNER: usize = 64;
+use crate::node::timers::Timers;
 
 /// How long the grantor sleeps if nothing is to be done.
 const LONG: Duration = Duration::from_secs(3600);
@@ -57,22 +55,49 @@ struct Desk {
     waiting: Watchers,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Table {
     grantor: Grantor,
-    timers: BTreeMap<Timer, Moment>,
+    timers: Timers<Timer>,
     /// The calls that wait for their lock, by claim.
     calls: BTreeMap<ClaimId, (Round, oneshot::Sender<Answer>)>,
     /// Numbers the calls.
     round: u64,
 }
 
+/// A call that waits for its lock. Dropping it forgets the call: it is answered, or its client has gone.
+struct Waiting<'a> {
+    locks: &'a Locks,
+    claim: ClaimId,
+    round: Round,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        let mut table = self.locks.table();
+        // Another call of the same claim may have taken its place.
+        if table.calls.get(&self.claim).is_some_and(|(round, _)| *round == self.round) {
+            table.calls.remove(&self.claim);
+        }
+    }
+}
+
 impl Locks {
     pub(super) fn new(handle: &Handle, waiting: Watchers) -> Self {
+        Self::of(handle.leadership().clone(), handle.clock_drift(), waiting)
+    }
+
+    fn of(leadership: Leadership, clock_drift: u32, waiting: Watchers) -> Self {
+        let table = Table {
+            grantor: Grantor::default(),
+            timers: Timers::new(|_| false),
+            calls: BTreeMap::new(),
+            round: 0,
+        };
         Self(Arc::new(Desk {
-            config: Config::new(handle.clock_drift()),
-            leadership: handle.leadership().clone(),
-            table: Mutex::default(),
+            config: Config::new(clock_drift),
+            leadership,
+            table: Mutex::new(table),
             changed: Notify::new(),
             waiting,
         }))
@@ -106,12 +131,10 @@ impl Locks {
                     }
                 }
                 Effect::SetTimer { timer, after } => {
-                    table.timers.insert(timer, Moment::now().after(after));
+                    table.timers.arm(timer, Moment::now().after(after));
                     self.0.changed.notify_one();
                 }
-                Effect::CancelTimer(timer) => {
-                    table.timers.remove(&timer);
-                }
+                Effect::CancelTimer(timer) => table.timers.disarm(&timer),
             }
         }
         own
@@ -133,7 +156,7 @@ impl Locks {
                     }
                 }
                 self.fire_due(&mut table);
-                table.timers.values().min().copied()
+                table.timers.next_due()
             };
             let wait = next.map_or(LONG, |due| due.since(Moment::now()));
             tokio::select! {
@@ -146,12 +169,8 @@ impl Locks {
 
     fn fire_due(&self, table: &mut Table) {
         let now = Moment::now();
-        let is_due = |(timer, due): (&Timer, &Moment)| (*due <= now).then(|| timer.clone());
-        let due: Vec<Timer> = table.timers.iter().filter_map(is_due).collect();
-        for timer in due {
-            if table.timers.remove(&timer).is_some() {
-                self.handle(table, Event::Timer(timer), Round(0));
-            }
+        while let Some(timer) = table.timers.pop(now) {
+            self.handle(table, Event::Timer(timer), Round(0));
         }
     }
 
@@ -195,11 +214,11 @@ impl Locks {
             let arrival = (waits && place.is_some()).then(|| {
                 let (tell, arrival) = oneshot::channel();
                 table.calls.insert(claim, (round, tell));
-                arrival
+                (arrival, Waiting { locks: self, claim, round })
             });
             (answer, arrival)
         };
-        let Some(arrival) = arrival else { return answer };
+        let Some((arrival, _waiting)) = arrival else { return answer };
         match timeout(wait, arrival).await {
             Ok(Ok(granted)) => granted,
             // It no longer leads, or another call of the same claim waits.
@@ -210,11 +229,7 @@ impl Locks {
 
     /// What is said to a call whose time has passed.
     fn still_waiting(&self, lock: &LockName, answer: &Answer) -> Verdict {
-        let mut table = self.table();
-        let is_own = table.calls.get(&answer.claim).is_some_and(|(at, _)| *at == answer.round);
-        if is_own {
-            table.calls.remove(&answer.claim);
-        }
+        let table = self.table();
         let lock = table.grantor.locks().get(lock);
         let place = lock.and_then(|lock| {
             let mut waiters = lock.waiters().enumerate();
@@ -300,7 +315,7 @@ fn claim_of(text: &str) -> Result<ClaimId, Problem> {
 
 fn owner_of(owner: Option<String>) -> Result<String, Problem> {
     match owner {
-        Some(owner) if owner.len() > LONGEST_OWNER || owner.chars().any(char::is_control) => {
+        Some(owner) if !is_owner(&owner) => {
             let detail = format!("owner: must be at most {LONGEST_OWNER} bytes of plain text");
             Err(Kind::BadLock.with_detail(detail))
         }
@@ -378,4 +393,49 @@ async fn release(Path(name): Path<String>, call: OpenCall<Release>) -> Result<Re
     let by = (call.connection.client(), String::new());
     let answer = call.app.locks.answer(&name, claim, Request::Release, by, Duration::ZERO).await;
     call.app.locks.respond(&call.app, &answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use doyen_core::protocol::Role;
+    use doyen_core::time::Span;
+    use tokio::sync::watch;
+
+    use super::*;
+    use crate::api::Limits;
+    use crate::leadership::{LeadershipState, Permits};
+
+    /// The grantor of a leader that grants nothing yet.
+    fn settling() -> (watch::Sender<LeadershipState>, Locks) {
+        let (announce, state) = watch::channel(LeadershipState {
+            role: Some(Role::Leader),
+            term: Term(3),
+            lease_deadline: Some(Moment::now().after(Span::from_millis(600_000))),
+            ..LeadershipState::default()
+        });
+        let leadership = Leadership::new(state, Permits::default());
+        (announce, Locks::of(leadership, 100, Watchers::of_locks(Limits::default())))
+    }
+
+    #[tokio::test]
+    async fn a_client_that_goes_away_while_it_waits_leaves_nothing_behind() {
+        let (_announce, locks) = settling();
+        let name: LockName = "a".parse().expect("a name");
+        for claim in 1..=100 {
+            let claim = ClaimId(claim);
+            let call = |ticket, wait| {
+                let by = (IpAddr::from([127, 0, 0, 1]), "test".to_owned());
+                locks.answer(&name, claim, Request::Acquire { ticket }, by, wait)
+            };
+            let Verdict::Waiting { ticket, .. } = call(None, Duration::ZERO).await.verdict else {
+                panic!("it settles")
+            };
+            // A connection that ends drops what would answer it.
+            let long = Duration::from_secs(3600);
+            let waits = timeout(Duration::ZERO, call(Some(ticket), long)).await;
+            assert!(waits.is_err(), "it waits");
+        }
+        assert_eq!(locks.table().calls.len(), 0);
+        assert_eq!(locks.0.waiting.count(), 0);
+    }
 }

@@ -99,6 +99,7 @@ impl Collector for Source {
         let mut writer = Writer(encoder);
         write_identity(&mut writer, &status)?;
         self.write_leadership(&mut writer)?;
+        self.write_groups(&mut writer)?;
         self.write_traffic(&mut writer)?;
         self.write_http(&mut writer)?;
         write_members(&mut writer, &status)
@@ -131,6 +132,18 @@ impl Source {
         writer.counter("elections", "Elections that this node started", None, &elections)?;
         let help = "Time without a lease before one of this node began";
         writer.histogram("downtime", help, &counters.downtime)
+    }
+
+    fn write_groups(&self, writer: &mut Writer<'_>) -> fmt::Result {
+        let groups = self.handle.groups();
+        writer.gauge("groups", "Groups with leaders of their own", None, &(groups.len() as u64))?;
+        let led = self.handle.groups_led() as u64;
+        writer.gauge("groups_led", "Groups that this node leads now", None, &led)?;
+        let unled = groups.iter().filter(|group| group.leader.is_none()).count() as u64;
+        let help = "Groups without a leader, as far as this node knows";
+        writer.gauge("groups_without_leader", help, None, &unled)?;
+        let help = "How often this node began or ceased to lead a group";
+        writer.counter("group_changes", help, None, &self.handle.group_changes())
     }
 
     fn write_traffic(&self, writer: &mut Writer<'_>) -> fmt::Result {

@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use axum::Json;
+use axum::extract::Path;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -15,9 +16,11 @@ use utoipa_axum::routes;
 use super::App;
 use super::call::{Call, OpenCall};
 use super::commands::Nothing;
+use super::groups::no_such_group;
 use super::problem::{Kind, Problem};
 use super::report::Name;
-use crate::clock::Moment;
+use crate::clock::{Moment, parse_span};
+use crate::leadership::Permit;
 use crate::node::Work;
 use crate::node::status::Status;
 
@@ -56,7 +59,7 @@ pub struct TokenGiven {
 }
 
 pub(super) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(permit))
+    OpenApiRouter::new().routes(routes!(permit)).routes(routes!(group_permit))
 }
 
 /// What needs the admin secret.
@@ -101,17 +104,50 @@ async fn token(call: Call<Nothing>) -> Result<Json<TokenGiven>, Problem> {
 async fn permit(call: OpenCall<PermitRequest>) -> Result<Json<PermitGiven>, Problem> {
     let lasting = parse_time("for", &call.body.lasting)?;
     let status = call.app.handle.status();
-    let Some(permit) = call.app.handle.leadership().guard(lasting) else {
-        return Err(not_leader(&status));
-    };
+    match call.app.handle.leadership().guard(lasting) {
+        Some(permit) => Ok(Json(given(&status, permit))),
+        None => Err(not_leader(&status)),
+    }
+}
+
+/// The right to act as the leader of a group until a deadline. A group that is to move waits for it, at most until the end of
+/// its lease.
+#[utoipa::path(post, path = "/v1/groups/{name}/permit", tag = "permits", request_body = PermitRequest,
+    params(("name" = String, Path, description = "The group.")),
+    responses(
+        (status = 200, description = "This node leads the group, and is bound until then.", body = PermitGiven),
+        (status = 404, description = "There is no such group.", body = Problem, content_type = "application/problem+json"),
+        (status = 409, description = "This node does not lead the group, or is about to give it up.", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 422, description = "The time is not a duration, or is zero.", body = Problem,
+            content_type = "application/problem+json"),
+    ))]
+async fn group_permit(
+    Path(group): Path<String>,
+    call: OpenCall<PermitRequest>,
+) -> Result<Json<PermitGiven>, Problem> {
+    let lasting = parse_time("for", &call.body.lasting)?;
+    let (handle, status) = (&call.app.handle, call.app.handle.status());
+    let leadership = handle.group(&group).ok_or_else(|| no_such_group(&group))?;
+    match leadership.guard(lasting) {
+        Some(permit) => Ok(Json(given(&status, permit))),
+        None => {
+            let leader = leadership.state().leader.and_then(|leader| Name::of(&status, leader));
+            let detail = format!("{} does not lead group {group}", status.name);
+            Err(Kind::NotLeader.with_detail(detail).with_leader(leader))
+        }
+    }
+}
+
+fn given(status: &Status, permit: Permit) -> PermitGiven {
     let remaining = permit.deadline.since(Moment::now());
-    Ok(Json(PermitGiven {
+    PermitGiven {
         name: status.name.clone(),
         term: permit.term.0,
         token: permit.token.0,
         until: permit.deadline.as_nanos(),
         remaining_ms: u64::try_from(remaining.as_millis()).unwrap_or(u64::MAX),
-    }))
+    }
 }
 
 pub(super) fn not_leader(status: &Status) -> Problem {
@@ -128,15 +164,9 @@ pub(super) fn not_leader(status: &Status) -> Problem {
 
 /// The time in the field `field` of a request.
 pub(super) fn parse_time(field: &str, text: &str) -> Result<Duration, Problem> {
-    match humantime::parse_duration(text) {
-        Ok(Duration::ZERO) => {
-            Err(Kind::BadTime.with_detail(format!("{field}: must be longer than 0s")))
-        }
-        Ok(lasting) => Ok(lasting),
-        Err(error) => {
-            let detail =
-                format!("{field}: `{text}` is not a duration ({error}); write for example 200ms");
-            Err(Kind::BadTime.with_detail(detail))
-        }
+    let wrong = |problem| Kind::BadTime.with_detail(format!("{field}: {problem}"));
+    match parse_span(text).map_err(wrong)?.as_nanos() {
+        0 => Err(wrong("must be longer than 0s".to_owned())),
+        nanos => Ok(Duration::from_nanos(nanos)),
     }
 }

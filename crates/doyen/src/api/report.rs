@@ -1,4 +1,4 @@
-//! What this node knows: leader, status, members, history.
+//! What this node knows: leader, status, members, history, and what its wall clock shows.
 //!
 //! A snapshot is a moment old when it is read. The remaining time of a lease is computed for every response.
 
@@ -16,7 +16,7 @@ use utoipa_axum::routes;
 use super::App;
 use super::accept::prefers_html;
 use super::problem::{Kind, Problem};
-use crate::clock::Moment;
+use crate::clock::{Moment, unix_us};
 use crate::leadership::LeadershipState;
 use crate::node::status::{Entry, Lease, MemberStatus, Status};
 use crate::page;
@@ -67,6 +67,13 @@ struct LeaderName {
     name: String,
 }
 
+/// What a wall clock shows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct ClockReading {
+    /// In microseconds since 1970.
+    pub unix_us: u64,
+}
+
 /// Which entries of the history to return.
 #[derive(Clone, Copy, Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -94,6 +101,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(status))
         .routes(routes!(members))
         .routes(routes!(history))
+        .routes(routes!(clock))
 }
 
 /// The leader's name, empty if no leader is known; for a browser, a page.
@@ -175,6 +183,14 @@ async fn history(
         None => drop(entries.drain(..entries.len().saturating_sub(limit))),
     }
     Ok(Json(entries))
+}
+
+/// The wall clock of this member, read for this answer; for `doyen clocks`, which compares those of all members.
+#[utoipa::path(get, path = "/v1/clock", tag = "status", params(MemberQuery), responses(
+    (status = 200, description = "What it shows now.", body = ClockReading),
+))]
+async fn clock() -> Json<ClockReading> {
+    Json(ClockReading { unix_us: unix_us() })
 }
 
 impl App {

@@ -78,6 +78,16 @@ impl ConnInfo {
     }
 }
 
+impl ConnInfo {
+    /// Who makes a call, and on which member, for the histories of all; `here` is this one.
+    pub(super) fn caller(&self, here: &str) -> String {
+        match self {
+            Self::Tcp { .. } | Self::AdminSocket { .. } => format!("{self} on {here}"),
+            Self::Forwarded { by } => by.to_string(),
+        }
+    }
+}
+
 impl fmt::Display for ConnInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -294,7 +304,7 @@ impl Server {
 
 /// The answer to a request for `path` on a connection that is only for health; none if it may be answered.
 fn reserved_for_health(slot: &Slot, path: &str) -> Option<Response<Body>> {
-    if !slot.is_reserved || health::PATHS.contains(&path) {
+    if !slot.is_reserved || health::is_health(path) {
         return None;
     }
     slot.count_rejected();

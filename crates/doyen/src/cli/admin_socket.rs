@@ -9,7 +9,7 @@ use doyen::api;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::client::{CannotReach, CommandResult, Reply};
+use super::client::{CannotReach, CommandResult, Reply, STOPPED};
 
 /// The longest answer, in bytes.
 const LONGEST_ANSWER: u64 = 1024 * 1024;
@@ -68,7 +68,7 @@ impl LocalAdmin {
                 io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
                     "no node listens there; is it running?".to_owned()
                 }
-                io::ErrorKind::WouldBlock => "no answer in time".to_owned(),
+                io::ErrorKind::WouldBlock => STOPPED.to_owned(),
                 io::ErrorKind::PermissionDenied => {
                     format!("{error}; only the node's user and root may give commands")
                 }

@@ -44,6 +44,7 @@ impl Algorithms {
 fn as_json(algorithm: Algorithm) -> serde_json::Value {
     let guarantees: serde_json::Map<String, serde_json::Value> = algorithm
         .guarantees()
+        .iter()
         .map(|guarantee| {
             let mode = if guarantee.hardened { "hardened" } else { "textbook" };
             let guarantee = json!({

@@ -1,4 +1,4 @@
-//! `doyen check`: every run of an election within a fault budget, or random runs.
+//! `doyen check`: every run of an election, or of mutual exclusion, within a fault budget, or random runs.
 
 mod random;
 mod report;
@@ -15,7 +15,7 @@ use doyen_check::part::{Part, Scope};
 use doyen_check::property::Property;
 use doyen_check::search::{Limits, Plan, Progress as Explored};
 use doyen_check::selection::{Selection, Wanted};
-use doyen_check::{MAX_MEMBERS, Rules, Timers};
+use doyen_check::{EXPIRIES, MAX_MEMBERS, Rules, Timers};
 use doyen_core::config::Mode;
 use doyen_core::config::rules::Rule;
 use doyen_core::registry::Algorithm;
@@ -26,6 +26,7 @@ use doyen_sim::time::Time;
 use super::election::{Election, as_flag};
 use super::output::Output;
 use super::progress::Progress;
+use super::section::Section;
 use super::{Answer, scenarios, system};
 
 /// The share of the free memory that a check may take by default.
@@ -34,25 +35,23 @@ const SHARE_OF_MEMORY: f64 = 0.6;
 /// How long the exploration of a part of the quorum takes at most by default.
 const PART_TIME: Duration = Duration::from_secs(50);
 
-const DEFAULT_EXPIRIES: u8 = 2;
-
 /// A part of the quorum has settings of its own.
 #[rustfmt::skip]
-const NOT_WITH_PART: [&str; 22] = [
-    "file", "mode", "initiators", "dead", "leader", "attr", "ring", "convention", "contact_dead", "announce", "fifo",
+const NOT_WITH_PART: [&str; 33] = [
+    "tells", "requests", "hold", "repeat", "think", "sets", "tree", "voters", "votes", "ask_all", "back_off", "file", "mode", "initiators", "dead", "leader", "attr", "ring", "convention", "contact_dead", "announce", "fifo",
     "reliable", "window", "heartbeat", "preempt", "detector", "suspicions", "timers", "detection", "from", "unordered",
     "snapshots",
 ];
 
 /// Random runs draw their faults, and have neither a timer model nor limits but time.
 #[rustfmt::skip]
-const NOT_WITH_RANDOM: [&str; 25] = [
+const NOT_WITH_RANDOM: [&str; 26] = [
     "crashes", "restarts", "losses", "duplications", "suspicions", "campaigns", "transfers", "commands", "rejoins",
     "replacements", "clones", "releases", "part", "terms", "mixed_timings", "timers", "expiries", "detection", "drift", "from",
-    "max_states", "max_memory", "max_depth", "no_reduction", "snapshots",
+    "max_states", "max_memory", "max_depth", "no_reduction", "snapshots", "tells",
 ];
 
-/// Explore every run of an election within a fault budget, or make random runs
+/// Explore every run of an election or of mutual exclusion within a fault budget, or make random runs
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -61,6 +60,8 @@ Examples:
   doyen check --algorithm bully --mode hardened --members 3 --leader 3 --crashes 1 --restarts 1
   doyen check --algorithm bully --members 3 --snapshots 1 --property consistent-cut
   doyen check --algorithm bully --mode cs677-no-t2 --members 3 --crashes 2 --property A3
+  doyen check --algorithm maekawa --mode original --members 4 --sets grid --requests 2,3,4
+  doyen check --algorithm ricart-agrawala --members 3 --requests 1,2 --repeat 2 --duplications 1
   doyen check --algorithm quorum --part leases --crashes 1 --transfers 1 --max-time 10m
   doyen check --random --algorithm bully --runs 10000
 
@@ -78,6 +79,9 @@ pub(crate) struct Check {
 
     #[command(flatten)]
     election: Election,
+
+    #[command(flatten)]
+    section: Section,
 
     #[command(flatten)]
     parts: Parts,
@@ -201,6 +205,10 @@ struct Faults {
     /// Members that start a snapshot of the group; links keep the order of messages then, unless --unordered is given
     #[arg(long, value_name = "COUNT", value_parser = fault_count)]
     snapshots: Option<u8>,
+
+    /// Messages outside an algorithm of mutual exclusion by which a member tells another one something (causal-order)
+    #[arg(long, value_name = "COUNT", value_parser = fault_count)]
+    tells: Option<u8>,
 }
 
 #[derive(Args, Debug)]
@@ -288,9 +296,11 @@ fn property_help() -> String {
     let is_usual = |property: &Property| Property::USUAL.contains(property);
     let of_quorum = Property::usual_of(Algorithm::Quorum);
     format!(
-        "Properties to check, such as A1,A4, or `all` [default: {}; for quorum also {}; random runs do not check {}]",
+        "Properties to check, such as A1,A4, or `all` [default: {}; for quorum also {}; for mutual exclusion those of {} that \
+         the algorithm has; random runs do not check {}]",
         names(&is_usual),
         names(&|property| of_quorum.contains(property) && !is_usual(property)),
+        names(&|property| Property::EXCLUSION.contains(property)),
         names(&|property| !property.is_judged_at_random()),
     )
 }
@@ -309,8 +319,7 @@ fn positive<T: TryFrom<u64>>(text: &str) -> Result<T, &'static str> {
 
 /// Reads `60s`, `1.5s`, `5m`, `1h 30m`.
 fn parse_time(text: &str) -> Result<Duration, &'static str> {
-    let short = text.parse::<Span>().map(|span| Duration::from_nanos(span.as_nanos()));
-    let time = short.or_else(|_| humantime::parse_duration(text)).ok();
+    let time = super::client::parse_time(text).ok();
     time.filter(|time| !time.is_zero()).ok_or("write for example 60s, 5m or 2h")
 }
 
@@ -350,6 +359,7 @@ impl Faults {
             clones: self.clones.unwrap_or(usual.clones),
             releases: self.releases.unwrap_or(usual.releases),
             snapshots: self.snapshots.unwrap_or(usual.snapshots),
+            tells: self.tells.unwrap_or(usual.tells),
         }
     }
 }
@@ -423,6 +433,7 @@ impl Check {
             scenario.expect = None;
         }
         self.election.apply(&mut scenario)?;
+        self.section.apply(&mut scenario);
         if self.unordered {
             scenario.fifo = Some(false);
         } else if self.faults.snapshots.is_some_and(|count| count > 0) {
@@ -454,6 +465,11 @@ impl Check {
     }
 
     fn rules(&self, case: &Case) -> Result<(Rules, Selection)> {
+        if let Some(flag) = self.section.timed() {
+            bail!(
+                "--{flag}: an exploration tries every length of time; leave it out, or add --random"
+            );
+        }
         let budget = self.faults.budget(Budget::default());
         let timers = self.timers(case)?;
         let selection =
@@ -501,17 +517,21 @@ impl Check {
         let tick = case.bare_bound;
         let bounded =
             Timers::Bounded { tick, detection: detection.unwrap_or(doyen_check::DETECTION) };
+        let usual_is_counted = Timers::usual(case) == Timers::Free { expiries: EXPIRIES };
         let timers = match (timers, Timers::usual(case)) {
             (Some(TimerModel::Bounded), _) | (None, Timers::Bounded { .. }) => bounded,
-            (Some(TimerModel::Free), _) => {
-                Timers::Free { expiries: expiries.unwrap_or(DEFAULT_EXPIRIES) }
-            }
+            (Some(TimerModel::Free), _) => Timers::Free { expiries: expiries.unwrap_or(EXPIRIES) },
             (Some(TimerModel::Clocked), _) => {
                 Timers::Clocked { tick, drift: drift.unwrap_or_default() }
             }
+            (None, _) if usual_is_counted => {
+                Timers::Free { expiries: expiries.unwrap_or(EXPIRIES) }
+            }
             (None, usual) => usual,
         };
-        if expiries.is_some() && self.model.timers != Some(TimerModel::Free) {
+        let is_counted = self.model.timers == Some(TimerModel::Free)
+            || self.model.timers.is_none() && usual_is_counted;
+        if expiries.is_some() && !is_counted {
             bail!("--expiries: only free timers are counted; add --timers free");
         }
         if detection.is_some() && !matches!(timers, Timers::Bounded { .. }) {

@@ -12,13 +12,16 @@ use std::fs;
 use std::io::{self, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::slice;
 use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use doyen::api::{self, Accepted, MemberRef, Problem};
+use doyen::clock::parse_span;
 use doyen::config::{Configuration, Env, Settings};
+use doyen::http_client::Authorities;
 use doyen::node::status::Status;
 use doyen_core::members::NodeId;
 use serde::Serialize;
@@ -31,12 +34,19 @@ use super::admin_socket::LocalAdmin;
 /// An admin command may wait for others.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
 
+/// What another member is to say: a node waits 3 s for it, and passes it on in parts.
+const FORWARDED_TIMEOUT: Duration = Duration::from_secs(6);
+
 /// What a node knows, it says at once.
 const READ_TIMEOUT: Duration = Duration::from_secs(3);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A watched node sends something at least every 15 s.
 const STREAM_TIMEOUT: Duration = Duration::from_secs(45);
+
+/// Of a node that accepts a connection and says nothing.
+pub(crate) const STOPPED: &str =
+    "connected, but no answer in time; its process is stopped or overloaded";
 
 const WHICH: &str = "which node? Give --node URL or DOYEN_NODE";
 
@@ -49,7 +59,7 @@ const LONGEST_ANSWER: u64 = 16 * 1024 * 1024;
 /// An address or a member does not answer, or not as a node does.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub(crate) struct CannotReach(String);
+pub(crate) struct CannotReach(pub(crate) String);
 
 impl CannotReach {
     /// The exit code.
@@ -74,6 +84,25 @@ pub(crate) struct NodeFlags {
     /// The node's configuration file [default: ./doyen.toml]
     #[arg(long, short, value_name = "FILE", help_heading = "Node")]
     config: Option<PathBuf>,
+
+    #[command(flatten)]
+    trust: TrustFlags,
+}
+
+/// Whom to trust behind `https://`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct TrustFlags {
+    /// Certificates of the authorities to trust behind https, in PEM [default: `DOYEN_CA_FILE`, or those of this
+    /// machine]
+    #[arg(long, value_name = "FILE", help_heading = "Node")]
+    ca_file: Option<PathBuf>,
+}
+
+impl TrustFlags {
+    pub(crate) fn authorities(&self) -> Authorities {
+        let file = self.ca_file.clone().or_else(|| from_env("DOYEN_CA_FILE").map(PathBuf::from));
+        file.map_or(Authorities::System, Authorities::File)
+    }
 }
 
 /// The nodes of a cluster, for what only its leader answers.
@@ -86,6 +115,9 @@ pub(crate) struct NodesFlags {
     /// The node's configuration file [default: ./doyen.toml]
     #[arg(long, short, value_name = "FILE", help_heading = "Node")]
     config: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) trust: TrustFlags,
 }
 
 impl NodesFlags {
@@ -93,7 +125,8 @@ impl NodesFlags {
         if !self.node.is_empty() {
             return self.node.iter().map(|node| base("--node", node)).collect();
         }
-        let one = NodeFlags { node: None, config: self.config.clone() };
+        let (config, trust) = (self.config.clone(), self.trust.clone());
+        let one = NodeFlags { node: None, config, trust };
         match one.unless_configured("DOYEN_NODE") {
             Some(nodes) => {
                 nodes.to_string_lossy().split(',').map(|node| base("DOYEN_NODE", node)).collect()
@@ -138,24 +171,31 @@ pub(crate) struct Client {
     url: String,
     agent: Agent,
     timeout: Duration,
+    authorities: Authorities,
 }
 
 impl NodeFlags {
     pub(crate) fn connect(&self) -> Result<Client> {
-        Ok(Client::new(self.url()?, READ_TIMEOUT))
+        self.client(self.url()?, READ_TIMEOUT)
+    }
+
+    fn client(&self, url: String, timeout: Duration) -> Result<Client> {
+        Client::new(url, timeout, self.trust.authorities())
     }
 
     /// The way to what the node knows, and no more.
     pub(crate) fn connect_reader(&self) -> Result<AdminClient> {
-        let http = |url| AdminClient::Http { client: Client::new(url, READ_TIMEOUT), secret: None };
+        let http = |url| -> Result<AdminClient> {
+            Ok(AdminClient::Http { client: self.client(url, READ_TIMEOUT)?, secret: None })
+        };
         if let Some(url) = self.given_url()? {
-            return Ok(http(url));
+            return http(url);
         }
         let Settings { http: address, state_dir, .. } = self.settings(WHICH)?;
-        Ok(match address {
+        match address {
             Some(address) => http(url_of(address)),
-            None => AdminClient::Socket(LocalAdmin::of(&state_dir, READ_TIMEOUT)),
-        })
+            None => Ok(AdminClient::Socket(LocalAdmin::of(&state_dir, READ_TIMEOUT))),
+        }
     }
 
     /// The way to what the node knows, or, with the rights of an operator, to what another member does.
@@ -170,7 +210,7 @@ impl NodeFlags {
     /// The way of admin commands.
     pub(crate) fn connect_admin(&self, secret: &SecretFlags) -> Result<AdminClient> {
         let http = |url, file: &Path| {
-            let client = Client::new(url, ANSWER_TIMEOUT);
+            let client = self.client(url, ANSWER_TIMEOUT)?;
             Ok(AdminClient::Http { client, secret: Some(read_secret(file)?) })
         };
         let named = || self.unless_configured("DOYEN_SECRET_FILE").map(PathBuf::from);
@@ -236,7 +276,8 @@ impl NodeFlags {
 
 /// Reads `2h`, `90s`, `1h 30m`.
 pub(crate) fn parse_time(text: &str) -> Result<Duration, &'static str> {
-    humantime::parse_duration(text).map_err(|_| "write for example 90s, 5m or 2h")
+    let span = parse_span(text).map_err(|_| "write for example 90s, 5m or 2h")?;
+    Ok(Duration::from_nanos(span.as_nanos()))
 }
 
 fn read_secret(file: &Path) -> Result<String> {
@@ -250,20 +291,21 @@ fn from_env(name: &str) -> Option<OsString> {
     env::var_os(name).filter(|value| !value.is_empty())
 }
 
-/// The base URL of a node that is given as `http://host:port` or `host:port`.
+/// The base URL of a node that is given as `http://host:port`, `https://host:port` or `host:port`.
 fn base(source: &str, given: &str) -> Result<String> {
     let given = given.trim();
-    if given.starts_with("https://") {
-        bail!(
-            "{source}: nodes speak http, not https; where encryption is needed, use a tunnel: `ssh -L 7400:127.0.0.1:7400 HOST`, \
-             then {source} http://127.0.0.1:7400"
-        );
-    }
-    let host = given.strip_prefix("http://").unwrap_or(given).trim_end_matches('/');
+    let (is_encrypted, host) = match given.strip_prefix("https://") {
+        Some(host) => (true, host),
+        None => (false, given.strip_prefix("http://").unwrap_or(given)),
+    };
+    let host = host.trim_end_matches('/');
     if host.is_empty() || host.contains(['/', '?', '#', ' ', '@']) {
         bail!("{source}: `{given}` is not a node; write for example http://127.0.0.1:7400");
     }
-    Ok(host.parse().map_or_else(|_| format!("http://{host}"), url_of))
+    Ok(match is_encrypted {
+        true => format!("https://{host}"),
+        false => host.parse().map_or_else(|_| format!("http://{host}"), url_of),
+    })
 }
 
 /// The base URL of a node that serves HTTP at this address. One that listens on all addresses is reached on loopback.
@@ -358,7 +400,7 @@ impl AdminClient {
 
     /// Asks for what the node knows, or another member if the path names one.
     pub(crate) fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
-        self.get_within(path, ANSWER_TIMEOUT)
+        self.get_within(path, FORWARDED_TIMEOUT)
     }
 
     /// The same, and waits no longer than this.
@@ -409,16 +451,13 @@ type Answered = Response<ureq::Body>;
 pub(crate) type Stream = BufReader<ureq::BodyReader<'static>>;
 
 impl Client {
-    pub(crate) fn new(url: String, timeout: Duration) -> Self {
-        let config = Agent::config_builder()
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .proxy(None)
+    pub(crate) fn new(url: String, timeout: Duration, authorities: Authorities) -> Result<Self> {
+        let config = authorities.client(slice::from_ref(&url)).map_err(anyhow::Error::msg)?;
+        let config = config
             .timeout_connect(Some(CONNECT_TIMEOUT.min(timeout)))
             .timeout_global(Some(timeout))
-            .user_agent(concat!("doyen/", env!("CARGO_PKG_VERSION")))
             .build();
-        Self { url, agent: config.new_agent(), timeout }
+        Ok(Self { url, agent: config.new_agent(), timeout, authorities })
     }
 
     pub(crate) fn url(&self) -> &str {
@@ -502,14 +541,12 @@ impl Client {
                 "no connection in time; is the machine up, and does a firewall permit it?"
                     .to_owned()
             }
-            ureq::Error::Timeout(_) => {
-                "connected, but no answer in time; its process is stopped or overloaded".to_owned()
-            }
+            ureq::Error::Timeout(_) => STOPPED.to_owned(),
             ureq::Error::HostNotFound => "unknown host".to_owned(),
             ureq::Error::Io(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
                 "connection refused; is the node running?".to_owned()
             }
-            error => error.to_string(),
+            error => self.authorities.describe(error).unwrap_or_else(|| error.to_string()),
         };
         CannotReach::new(&self.url, why).into()
     }
@@ -546,10 +583,12 @@ mod tests {
             ("0.0.0.0:7400", "http://127.0.0.1:7400"),
             ("[::]:7400", "http://[::1]:7400"),
             (" [::1]:7400 ", "http://[::1]:7400"),
+            ("https://n1.example/", "https://n1.example"),
+            ("https://127.0.0.1:7443", "https://127.0.0.1:7443"),
         ] {
             assert_eq!(base("--node", given).expect(given), url);
         }
-        for wrong in ["", "https://n1:7400", "http://", "ftp://n1", "n1/v1", "a b"] {
+        for wrong in ["", "https://", "https://n1/v1", "http://", "ftp://n1", "n1/v1", "a b"] {
             let error = base("--node", wrong).expect_err(wrong).to_string();
             assert!(error.starts_with("--node: "), "{error}");
         }

@@ -158,7 +158,7 @@ impl LocalCluster {
         local::founding(&ports, flags.algorithm, flags.profile).write(folder)?;
         let members = (1..=flags.members).zip(&ports).map(|(id, &port)| {
             let folder = folder.join(format!("n{id}"));
-            Member::new(LocalMember::new(&folder, id, port, Vec::new()))
+            Member::new(LocalMember::new(&folder, id, port, Vec::new())?)
         });
         Ok(Self {
             members: members.collect::<Result<_>>()?,

@@ -3,13 +3,15 @@
 
 mod tables;
 
+use std::collections::BTreeSet;
 use std::io;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow, bail};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use doyen_core::registry::Purpose;
-use doyen_report::claims::{self, EntryTable, Table};
+use doyen_report::claims::{self, EntryTable, Selection, Table};
 use doyen_report::plan::{
     DEFAULT_PLAN, DEFAULT_PLAN_NAME, EXCLUSION_PLAN, EXCLUSION_PLAN_NAME, Limits, Plan,
 };
@@ -31,6 +33,8 @@ Examples:
   doyen compare                                         tables and verdicts on the literature
   doyen compare --html report.html                      the same as a page with charts
   doyen compare --exclusion                             the same for mutual exclusion
+  doyen compare --exclusion --members 3..31 --load idle,saturated
+                                                        at every size, without the verdicts
   doyen compare --plan plans/loss.toml --csv loss.csv   a sweep; docs/plans.md describes plans")]
 pub(crate) struct Compare {
     /// Run this sweep instead of the literature's tables
@@ -40,6 +44,14 @@ pub(crate) struct Compare {
     /// Compare the algorithms of mutual exclusion: what an entry costs, and verdicts on the literature
     #[arg(long, conflicts_with = "plan")]
     exclusion: bool,
+
+    /// The numbers of members: 3..31 or 5,9,21 [default: 5,9,31]
+    #[arg(long, value_name = "SIZES", value_parser = sizes, requires = "exclusion")]
+    members: Option<Sizes>,
+
+    /// Whether one member asks or all ask again at once
+    #[arg(long, value_name = "LOADS", value_enum, value_delimiter = ',', requires = "exclusion")]
+    load: Vec<Load>,
 
     /// Write the rows as CSV; - is the standard output
     #[arg(long, value_name = "FILE")]
@@ -56,6 +68,48 @@ pub(crate) struct Compare {
     /// Show the evidence for every verdict
     #[arg(long, conflicts_with = "plan")]
     evidence: bool,
+}
+
+/// How often members ask.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Load {
+    Idle,
+    Saturated,
+}
+
+impl Load {
+    /// The case of the literature's tables.
+    fn case(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Saturated => "saturated",
+        }
+    }
+}
+
+/// Numbers of members, ascending, each once.
+#[derive(Clone, Debug)]
+struct Sizes(Vec<u32>);
+
+/// With fewer members some of the cases do not exist; with more, saturated runs take long.
+const SIZES: RangeInclusive<u32> = 3..=200;
+
+/// Reads `3..31` and `5,9,21`.
+fn sizes(text: &str) -> Result<Sizes, String> {
+    let wrong =
+        || format!("write for example 3..31 or 5,9,21, from {} to {}", SIZES.start(), SIZES.end());
+    let number = |text: &str| {
+        let number = text.trim().parse::<u32>().ok();
+        number.filter(|number| SIZES.contains(number)).ok_or_else(wrong)
+    };
+    let mut all = BTreeSet::new();
+    for part in text.split(',') {
+        match part.split_once("..") {
+            Some((first, last)) => all.extend(number(first)?..=number(last)?),
+            None => drop(all.insert(number(part)?)),
+        }
+    }
+    if all.is_empty() { Err(wrong()) } else { Ok(Sizes(all.into_iter().collect())) }
 }
 
 impl Compare {
@@ -99,8 +153,16 @@ impl Compare {
     fn run_exclusion(&self) -> Result<Answer> {
         let [mut csv, mut json, mut html] = output::create_all(self.files(), false)?;
         let spinner = Progress::spinner("simulating the literature");
-        let tables = claims::entry_tables(&in_parallel);
-        let claims = claims::claims(Purpose::Excludes, &in_parallel);
+        let selection = Selection {
+            members: self.members.as_ref().map(|Sizes(sizes)| sizes.clone()).unwrap_or_default(),
+            cases: self.load.iter().map(|load| load.case()).collect(),
+        };
+        let tables = claims::entry_tables(&selection, &in_parallel);
+        // The verdicts are about what the sources print, at sizes of their own.
+        let claims = match selection == Selection::default() {
+            true => claims::claims(Purpose::Excludes, &in_parallel),
+            false => Vec::new(),
+        };
         drop(spinner);
         if let Some(csv) = &mut csv {
             csv.write_text(&tables::entry_csv(&tables))?;
@@ -122,7 +184,9 @@ impl Compare {
         if !output::is_stdout(self.files()) {
             let mut out = io::stdout().lock();
             tables::write_entries(&mut out, &tables)?;
-            tables::write_claims(&mut out, &claims, self.evidence)?;
+            if !claims.is_empty() {
+                tables::write_claims(&mut out, &claims, self.evidence)?;
+            }
         }
         output::note_written(self.files());
         let holds = |table: &EntryTable| table.rows.iter().all(|row| row.matches);

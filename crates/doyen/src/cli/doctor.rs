@@ -2,26 +2,27 @@
 
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
 use clap::Args;
 use doyen::api::Diagnosis;
 use doyen::node::status::MemberStatus;
+use doyen_core::clocks::Reading;
 use serde::Serialize;
 
 use super::Answer;
 use super::client::{self, AdminClient, NodeFlags, SecretFlags, path_to};
+use super::clocks::timed;
 use super::terminal::{BAD, FAINT, GOOD, count, styled};
 
 /// Clocks that differ by more make histories and logs of different members hard to compare.
 const CLOCK_OFFSET_MS: i64 = 1000;
 
-/// Compare keys, member lists, versions, clocks and reachability of all members, and say what to mend
+/// Compare keys, lists, timing, versions, clocks and reachability of all members, and say what to mend
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Every member is asked through this one, over the sealed channel. Each line is one finding: `must` keeps a member from
-the election or will, `should` is harmless for now.
+Every member is asked through this one, over the sealed channel. Each finding has its fix in the line below: `must`
+keeps a member from the election or will, `should` is harmless for now.
 
 Examples:
   doyen doctor
@@ -83,20 +84,17 @@ pub(crate) fn examine(client: &AdminClient) -> Result<(Diagnosis, Vec<Examined>)
     let own: Diagnosis = client.get("/v1/diagnosis")?;
     let members: Vec<String> = own.status.members.iter().map(|it| it.name.clone()).collect();
     let answers = client::in_parallel(&members, |name| {
-        let before = unix_ms();
-        let answer = path_to("/v1/diagnosis", Some(name))
-            .and_then(|path| client.get::<Diagnosis>(&path))
-            .map_err(|error| format!("{error:#}"));
-        let now = i64::midpoint(before, unix_ms());
-        let clock_offset_ms = answer.as_ref().map_or(0, |answer| answer.unix_ms as i64 - now);
+        let (answer, sent, received) = timed(|| {
+            path_to("/v1/diagnosis", Some(name)).and_then(|path| client.get::<Diagnosis>(&path))
+        });
+        let clock_offset_ms = answer.as_ref().map_or(0, |answer| {
+            let clock = i64::try_from(answer.unix_ms).unwrap_or(i64::MAX).saturating_mul(1_000_000);
+            Reading { sent, received, clock }.offset() / 1_000_000
+        });
+        let answer = answer.map_err(|error| format!("{error:#}"));
         Examined { name: name.clone(), answer, clock_offset_ms }
     });
     Ok((own, answers))
-}
-
-fn unix_ms() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    since.as_millis() as i64
 }
 
 impl Doctor {
@@ -128,7 +126,7 @@ fn render(own: &Diagnosis, members: usize, findings: &[Finding]) -> String {
             Severity::Should => styled(FAINT, "should"),
         };
         // Writing to a string does not fail.
-        let _ = writeln!(text, "{severity}  {member}: {problem}: {fix}");
+        let _ = writeln!(text, "{severity}  {member}: {problem}\n        {fix}");
     }
     let asked = format!("{members} of {}, asked through {}", status.cluster, status.name);
     let _ = match findings {
@@ -151,9 +149,11 @@ fn findings(own: &Diagnosis, examined: &[Examined]) -> Vec<Finding> {
     list.leadership(own);
     for (examined, answer) in &answers {
         list.member(own, examined, answer);
-        list.reachability(answer, examined);
+        list.reachability(answer, examined, |name| answers.iter().any(|(it, _)| it.name == name));
+        list.timing(own, examined, answer);
         for (other, theirs) in &answers {
             list.keys(&examined.name, answer, &other.name, theirs);
+            list.priority(&examined.name, answer, &other.name, theirs);
         }
     }
     let List(mut findings) = list;
@@ -183,13 +183,14 @@ impl List {
         let member = own.status.members.iter().find(|member| member.name == name);
         let fix = match member.and_then(MemberStatus::rejected_for) {
             Some("key") => format!(
-                "copy the key file of {asked} to its machine (mode 0600), then `doyen reload-keys` there"
+                "give {asked} and {name} the same key file (mode 0600), that of the members which reach each other; then \
+                 `doyen reload-keys` there"
             ),
             Some("version") => "upgrade it, or finish the upgrade of the others".to_owned(),
             Some("cluster") => format!("set `cluster` as {asked} has it, and restart it"),
             Some("configuration") => format!(
-                "compare `cluster`, `algorithm` and the member list in its doyen.toml with those of {asked}, correct one of them and \
-                 restart it"
+                "compare `algorithm` and the member list in its doyen.toml with those of {asked}, correct the wrong one and restart \
+                 that node"
             ),
             _ if why.contains("older version") => "upgrade it".to_owned(),
             _ => "start its node; if it runs, let UDP to and from its address pass".to_owned(),
@@ -253,9 +254,42 @@ impl List {
         }
     }
 
+    /// Timing and preemption that differ from those of the member that was asked first.
+    fn timing(&mut self, own: &Diagnosis, examined: &Examined, answer: &Diagnosis) {
+        let (Some(ours), Some(theirs)) = (&own.settings, &answer.settings) else { return };
+        let differ = theirs.timing.iter().filter_map(|(name, value)| {
+            let ours = ours.timing.get(name).filter(|ours| *ours != value)?;
+            Some(format!("{name} = {value}, and {} has {ours}", own.status.name))
+        });
+        for problem in differ {
+            let fix = "write the same in every doyen.toml, then `doyen reload`, which says what needs a restart";
+            self.add(Severity::Should, &examined.name, format!("has {problem}"), fix);
+        }
+    }
+
+    /// Whether `other` has `name` on its list with the priority that it has.
+    fn priority(&mut self, name: &str, answer: &Diagnosis, other: &str, theirs: &Diagnosis) {
+        let listed = |of: &Diagnosis| of.settings.as_ref()?.priorities.get(name).copied();
+        if let (Some(has), Some(listed)) = (listed(answer), listed(theirs))
+            && has != listed
+        {
+            let problem = format!("lists {name} with priority {listed}, and {name} has {has}");
+            let fix = format!(
+                "write priority = {has} for {name} in its doyen.toml, then `doyen reload {other}`"
+            );
+            self.add(Severity::Should, other, problem, fix);
+        }
+    }
+
     /// Members that do not reach each other though both answer.
-    fn reachability(&mut self, answer: &Diagnosis, examined: &Examined) {
-        let others = answer.status.members.iter().filter(|it| it.id != answer.status.id);
+    fn reachability(
+        &mut self,
+        answer: &Diagnosis,
+        examined: &Examined,
+        answers: impl Fn(&str) -> bool,
+    ) {
+        let is_other = |it: &&MemberStatus| it.id != answer.status.id && answers(&it.name);
+        let others = answer.status.members.iter().filter(is_other);
         for other in others.filter(|it| !it.reachable && !answer.status.rejoining) {
             let reason = other.rejection().map_or_else(String::new, |it| format!(" ({it})"));
             let problem = format!("does not reach {}{reason}", other.name);
@@ -320,6 +354,10 @@ mod tests {
             "datagrams": 4,
             "keys": { "in_use": keys, "in_file": keys, "problem": null },
             "unix_ms": 0,
+            "settings": {
+                "priorities": { "n1": 1, "n2": 2, "n3": 3 },
+                "timing": { "timing.tenure": "5s", "preemption.policy": "delayed" },
+            },
         })
     }
 
@@ -366,6 +404,13 @@ mod tests {
         assert_eq!(reachable, of_n2(Severity::Must, "does not reach n3"));
         let told = "uses the keys aa, and its key file has aa, bb";
         assert_eq!(changed("/keys/in_file", json!(["aa", "bb"])), of_n2(Severity::Should, told));
+        let told = "lists n3 with priority 9, and n3 has 3";
+        let priority = changed("/settings/priorities/n3", json!(9));
+        assert_eq!(priority, of_n2(Severity::Should, told));
+        let told = "has timing.tenure = 2s, and n1 has 5s";
+        let timing = changed("/settings/timing/timing.tenure", json!("2s"));
+        assert_eq!(timing, of_n2(Severity::Should, told));
+        assert_eq!(changed("/settings", Value::Null), [], "an older release");
         let rejoins = changed("/status/rejoining", json!(true));
         assert_eq!(rejoins, of_n2(Severity::Must, "lost its state and rejoins"));
     }
@@ -380,5 +425,26 @@ mod tests {
             .collect();
         assert!(musts.contains(&"seals with bb, which n1 does not have"), "{musts:?}");
         assert!(musts.contains(&"seals with aa, which n2 does not have"), "{musts:?}");
+    }
+
+    #[test]
+    fn a_member_that_does_not_answer_is_one_finding() {
+        let read = |id: u32| {
+            let mut answer = diagnosis(id, &["aa"]);
+            answer["status"]["members"][2]["reachable"] = json!(false);
+            answer["status"]["members"][2]["rejected"] = json!("key");
+            serde_json::from_value::<Diagnosis>(answer).expect("a diagnosis")
+        };
+        let examined =
+            |name: &str, answer| Examined { name: name.to_owned(), answer, clock_offset_ms: 0 };
+        let silent = Err("n3 does not answer n1: it does not use a key of this node".to_owned());
+        let all =
+            [examined("n1", Ok(read(1))), examined("n2", Ok(read(2))), examined("n3", silent)];
+        let found = findings(&read(1), &all);
+        let [finding] = &found[..] else { panic!("{found:?}") };
+        assert_eq!(finding.member, "n3");
+        assert!(finding.fix.contains("the same key file"), "{}", finding.fix);
+        let text = render(&read(1), 3, &found);
+        assert!(text.contains("a key of this node\n        give n1 and n3"), "{text}");
     }
 }

@@ -10,8 +10,7 @@ use doyen_sim::scenario::{Convention, Initiators, MemberList, RingOrder, Scenari
 
 #[derive(Args, Debug)]
 pub(crate) struct Election {
-    /// One that elects (bully, quorum, ...) or, for `sim`, one that excludes (ricart-agrawala, ...); `doyen algorithms` lists
-    /// them
+    /// One that elects (bully, quorum, ...) or one that excludes (ricart-agrawala, ...); `doyen algorithms` lists them
     #[arg(long, short, value_name = "NAME", help_heading = "Election")]
     algorithm: Option<Algorithm>,
 

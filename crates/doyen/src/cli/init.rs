@@ -19,9 +19,10 @@ use super::terminal::count;
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  doyen init --cluster orders --member n1=10.0.0.1:7400 --member n2=10.0.0.2:7400 --member n3=10.0.0.3:7400 \\
-             --priority n1=3 --priority n2=2 --witness n3
-  doyen init --cluster trial --member n1=127.0.0.1:7401 --member n2=127.0.0.1:7402 --member n3=127.0.0.1:7403
+  doyen init --cluster orders --member n1=10.0.0.1:7400 --member n2=10.0.0.2:7400 \\
+             --member n3=10.0.0.3:7400 --priority n3=3 --priority n2=2 --witness n1
+  doyen init --cluster trial --member n1=127.0.0.1:7401 --member n2=127.0.0.1:7402 \\
+             --member n3=127.0.0.1:7403
 
 Exit: 0 written; 2 not written, and nothing is left behind.")]
 pub(crate) struct Init {
@@ -57,6 +58,10 @@ pub(crate) struct Init {
     /// When a member of higher rank takes over from a working leader: never, delayed or immediate [default: delayed]
     #[arg(long, value_name = "POLICY")]
     preemption: Option<Preemption>,
+
+    /// Groups that each have a leader of their own, spread over the members; after `=` the members that should lead one
+    #[arg(long = "group", value_name = "NAME[=MEMBER,…]")]
+    groups: Vec<String>,
 
     /// Where to write the members' folders [default: the cluster's name]
     #[arg(long, value_name = "DIR")]
@@ -127,6 +132,7 @@ impl Init {
             profile: self.profile,
             members: members.collect(),
             term_floor: self.term_floor,
+            groups: self.groups.clone(),
             settings: self.preemption.map_or_else(String::new, |policy| {
                 format!("\n[preemption]\npolicy = \"{policy}\"\n")
             }),
@@ -151,11 +157,12 @@ impl Init {
             lines.push("\nStart each in its own terminal:".to_owned());
             lines.extend(members.iter().map(|member| start(at(member))));
         } else {
-            let heading = "\nCopy each folder, with the secret key in it, to its machine, and keep no copy of the state:";
+            let heading = "\nCopy each folder, with the secret key in it, to its machine, and remove the originals:";
             lines.push(heading.to_owned());
             lines.extend(members.iter().map(|member| {
                 format!("  scp -pr {} {}:{}", at(member), host(&member.address), there(member))
             }));
+            lines.push(format!("  rm -r {}", folder.display()));
             lines.push("\nThen check and start each on its machine:".to_owned());
             lines.extend(members.iter().flat_map(|member| {
                 let start = start(there(member));

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::Args;
-use doyen::key::{Key, Keyring};
+use doyen::key::{Key, KeyFile, Keyring};
 
 use super::Answer;
 
@@ -50,15 +50,17 @@ impl Keygen {
                 say(&file, "has a new key; copy the file to every member")
             }
             Self { append: Some(file), .. } => {
-                Keyring::append(&file, &Key::generate().context(random)?)?;
+                KeyFile::private(&file).add(&Key::generate().context(random)?)?;
                 say(&file, "has a new key, which does not seal yet; copy the file to every member")
             }
             Self { promote: Some(file), .. } => {
-                Keyring::promote(&file)?;
+                let keys = KeyFile::private(&file);
+                keys.several()?.last().map_or(Ok(()), |newest| keys.promote(newest, None))?;
                 say(&file, "now seals with its newest key; copy the file to every member")
             }
             Self { retire: Some(file), .. } => {
-                Keyring::retire(&file)?;
+                let keys = KeyFile::private(&file);
+                keys.several()?.first().map_or(Ok(()), |first| keys.retire(first, None))?;
                 say(&file, "has only its first key left; copy the file to every member")
             }
             _ => {

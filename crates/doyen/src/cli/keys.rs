@@ -32,7 +32,8 @@ enum KeysCommand {
     /// Give all members a new key, and remove the old one, without downtime
     #[command(after_help = "\
 Add, promote, retire: each step is confirmed by all members before the next. All members must be up. If it stops, every
-member still opens what every other one seals; continue with --to, on any member that has the key.
+member still opens what every other one seals; continue with --to, on any member that has the key. Of two rotations at
+the same time, each stops when a member has a key of the other; continue one of them with --to.
 
 Examples:
   doyen keys rotate
@@ -106,6 +107,14 @@ impl Cluster {
         lacking.map(|(name, _)| name.clone()).collect()
     }
 
+    /// The keys that a member had, and this one.
+    fn keys_with(&self, member: &str, key: &str) -> Vec<String> {
+        let found = self.members.iter().find(|(name, _)| name == member);
+        let had = found.and_then(|(_, report)| report.in_file.clone()).unwrap_or_default();
+        let others = had.into_iter().filter(|it| it != key);
+        others.chain([key.to_owned()]).collect()
+    }
+
     /// Each member with its keys, as text.
     fn describe(&self) -> String {
         let each = self
@@ -119,7 +128,10 @@ impl Cluster {
 impl Rotate {
     fn run(self) -> Result<Answer> {
         let client = self.node.connect_admin(&self.secret)?;
-        let cluster = Cluster::ask(&client)?;
+        let cluster = Cluster::ask(&client).map_err(|error| match error.downcast() {
+            Ok(CannotReach(why)) => CannotReach::told(format!("{why}; nothing has changed")).into(),
+            Err(error) => error,
+        })?;
         if let Some((name, problem)) = unchangeable(&cluster) {
             bail!("{name} cannot change its keys: {problem}; nothing has changed");
         }
@@ -134,7 +146,7 @@ impl Rotate {
             }
             None => create(&client, &cluster)?,
         };
-        match rotate(&client, &target) {
+        match rotate(&client, &target, &cluster) {
             Ok(()) => Ok(Answer::Yes),
             Err(error) => {
                 let again = format!("then continue: doyen keys rotate --to {target}");
@@ -170,10 +182,14 @@ fn create(client: &AdminClient, before: &Cluster) -> Result<String> {
     new.ok_or_else(|| Stopped(format!("{} has not got the new key", before.own)).into())
 }
 
-/// Takes all steps that are left.
-fn rotate(client: &AdminClient, target: &String) -> Result<()> {
+/// Takes all steps that are left. `before`: the keys of all members when it began. A member that has got others meanwhile
+/// refuses: they are another rotation's, whose members may seal with them.
+fn rotate(client: &AdminClient, target: &String, before: &Cluster) -> Result<()> {
     let fingerprint = target.clone();
-    let key = KeyRef { fingerprint: target.clone() };
+    let choose = |member: &str| KeyRef {
+        fingerprint: target.clone(),
+        among: Some(before.keys_with(member, target)),
+    };
     let cluster = Cluster::ask(client)?;
     let has = |keys: &[String]| keys.contains(target);
     let seals = |keys: &[String]| keys.first() == Some(target);
@@ -196,12 +212,12 @@ fn rotate(client: &AdminClient, target: &String) -> Result<()> {
     }
     let cluster = confirm(client, has, "has not added the key")?;
     for member in cluster.lacking(seals) {
-        give(client, &path_to("/v1/keys/promote", Some(&member))?, &key)?;
+        give(client, &path_to("/v1/keys/promote", Some(&member))?, &choose(&member))?;
         say(&format!("{member} seals with {target}"))?;
     }
     let cluster = confirm(client, seals, "does not seal with the key")?;
     for member in cluster.lacking(is_alone) {
-        give(client, &path_to("/v1/keys/retire", Some(&member))?, &key)?;
+        give(client, &path_to("/v1/keys/retire", Some(&member))?, &choose(&member))?;
         say(&format!("{member} has retired its other keys"))?;
     }
     let cluster = confirm(client, is_alone, "has other keys besides")?;

@@ -104,7 +104,9 @@ impl Lock {
             let _ = writeln!(io::stderr(), "doyen: cannot execute {}", self.command[0].display());
             return Ok(Answer::Code(code));
         }
-        let builder = Builder::new(name, nodes)?.owner(&self.owner());
+        let builder = Builder::new(name, nodes)?
+            .owner(&self.owner())
+            .authorities(self.nodes.trust.authorities());
         let supervision = self.supervision(name)?;
         let filter = std::env::var("DOYEN_LOG").unwrap_or_else(|_| "info".to_owned());
         let log = self.log.start(&filter)?;
@@ -156,17 +158,18 @@ impl Lock {
                 return Ok(answer);
             }
             let mut state = claim.watch();
-            let code = supervise::serve_under(Node::of_lock(claim), supervision).await;
+            let code = match supervise::serve_under(Node::of_lock(claim), supervision).await {
+                Ok(code) => code,
+                // The command may still run: the guardian ends it when this process is gone, and the lock expires.
+                Err(error) => {
+                    system::complain(&error);
+                    return Ok(Answer::Code(FAILED));
+                }
+            };
             // The claim is given up by now. If no leader hears of it, it expires.
             let is_over = |state: &ClaimState| matches!(state, ClaimState::Over(_));
             let _ = tokio::time::timeout(LIST_TIMEOUT, state.wait_for(is_over)).await;
-            Ok(Answer::Code(match code {
-                Ok(code) => u8::try_from(code).unwrap_or(FAILED),
-                Err(error) => {
-                    system::complain(&error);
-                    FAILED
-                }
-            }))
+            Ok(Answer::Code(u8::try_from(code).unwrap_or(FAILED)))
         });
         runtime.shutdown_background();
         held
@@ -212,7 +215,8 @@ impl Lock {
     fn print_list(&self, nodes: &[String]) -> Result<Answer> {
         let mut problem = None;
         for node in nodes {
-            let client = Client::new(node.clone(), LIST_TIMEOUT);
+            let authorities = self.nodes.trust.authorities();
+            let client = Client::new(node.clone(), LIST_TIMEOUT, authorities)?;
             match client.get::<LockList>("/v1/locks") {
                 Ok(list) => return self.print(&list),
                 Err(error) => problem = Some(error),

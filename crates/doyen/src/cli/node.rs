@@ -18,9 +18,10 @@ use doyen::clock;
 use doyen::config::{self, Configuration, Env, Override, Settings};
 use doyen::guardian::Handover;
 use doyen::guardian::lease_file::LeaseFile;
-use doyen::node::{self, Builder, Failure, Running};
+use doyen::node::{self, Builder, Failure, Handle, Running};
 use tokio::runtime;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::SignalKind;
+use tokio::sync::oneshot;
 use tracing::{info, warn};
 
 use super::Answer;
@@ -29,7 +30,7 @@ use super::change_hook::ChangeHook;
 use super::lease_holder::{Attachment, NoNodeYet};
 use super::reload::{HookChanges, Reloader, reload_by_signal};
 use super::service;
-use super::supervise::{self, Supervision};
+use super::supervise::{self, Signals, Supervision};
 use super::system;
 use super::terminal::count;
 pub(super) use log::Log;
@@ -44,7 +45,8 @@ const ATTACHED_TIMEOUT: Duration = Duration::from_secs(3);
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  doyen init --cluster orders --member n1=10.0.0.1:7400 --member n2=10.0.0.2:7400 --member n3=10.0.0.3:7400
+  doyen init --cluster orders --member n1=10.0.0.1:7400 --member n2=10.0.0.2:7400 \\
+             --member n3=10.0.0.3:7400
   doyen node --config orders/n1/doyen.toml --check
   doyen node --config orders/n1/doyen.toml
   doyen node --example > doyen.toml
@@ -142,7 +144,7 @@ impl MemberFlags {
         let ended = match settings.hooks.is_none() {
             true => self.serve_alone(configuration)?,
             false => {
-                let supervision = Supervision::new(settings, self, settings.margin)?;
+                let supervision = self.supervision(settings, settings.margin)?;
                 supervise::serve(configuration, &self.config, &supervision)?.map(drop)
             }
         };
@@ -161,19 +163,36 @@ impl MemberFlags {
         })
     }
 
-    /// Runs a node under whose lease nothing runs. What keeps it from starting is the outer error.
+    /// What hooks need, with this margin.
+    pub(super) fn supervision(&self, settings: &Settings, margin: Duration) -> Result<Supervision> {
+        let format = self.config.log.format();
+        Supervision::new(settings, self.lease_file.as_deref(), format, margin)
+    }
+
+    /// Runs a node under whose lease nothing runs, unless a reload adds hooks. What keeps it from starting is the outer error.
     fn serve_alone(&self, configuration: Configuration) -> Result<Result<()>> {
         let grace = configuration.settings.grace;
         supervise::check_hooks(&configuration.settings)?;
         let lease_file =
             self.lease_file.as_deref().map(supervise::create_lease_file).transpose()?;
         let started = start(configuration, &self.config, lease_file, None)?;
-        let Started { running, server, reloader, changes } = started;
+        let Started { running, server, mut reloader, changes } = started;
+        let begun = reloader.may_add_hooks(self.lease_file.clone());
         let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
         let ended = runtime.block_on(async {
+            let handle = running.handle().clone();
             tokio::spawn(reloader.serve());
-            tokio::spawn(ChangeHook::run(changes.change_hook, running.handle().clone()));
-            until_the_end(running, grace).await
+            tokio::spawn(ChangeHook::run(changes.change_hook, handle.clone()));
+            let ended = async { Ok(running.ended().await?) };
+            tokio::pin!(ended);
+            // The same before and after hooks are added, so that no signal comes in between.
+            let mut signals = Signals::new()?;
+            match until_the_end(&mut ended, &handle, grace, begun, &mut signals).await? {
+                None => Ok(()),
+                Some(it) => {
+                    supervise::serve_from_now_on(handle, changes.hooks, &it, signals, ended).await
+                }
+            }
         });
         // A thread may be reading keys from a disk that does not answer.
         runtime.shutdown_background();
@@ -391,24 +410,35 @@ fn log_warnings(configuration: &Configuration) {
     }
 }
 
-/// Waits for the node's end, and passes signals on to it.
-async fn until_the_end(running: Running, grace: Duration) -> Result<()> {
-    let handle = running.handle().clone();
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut hang_up = signal(SignalKind::hangup())?;
-    let ended = running.ended();
-    tokio::pin!(ended);
+/// Waits for the node's end, and passes signals on to it; or until hooks are to run under its lease, as a reload says.
+async fn until_the_end(
+    ended: &mut (impl Future<Output = Result<()>> + Unpin),
+    handle: &Handle,
+    grace: Duration,
+    begun: oneshot::Receiver<Supervision>,
+    signals: &mut Signals,
+) -> Result<Option<Supervision>> {
+    let begun = async {
+        match begun.await {
+            Ok(supervision) => supervision,
+            // What reloads has ended, as the node will.
+            Err(_) => std::future::pending().await,
+        }
+    };
+    tokio::pin!(begun);
     let mut stopping = false;
     loop {
         tokio::select! {
-            ended = &mut ended => return Ok(ended?),
-            _ = hang_up.recv() => {
-                tokio::spawn(reload_by_signal(handle.clone()));
-                continue;
+            ended = &mut *ended => return ended.map(|()| None),
+            supervision = &mut begun, if !stopping => return Ok(Some(supervision)),
+            (signal, ends) = signals.next() => {
+                if signal == SignalKind::hangup().as_raw_value() {
+                    tokio::spawn(reload_by_signal(handle.clone()));
+                }
+                if !ends {
+                    continue;
+                }
             }
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
         }
         if stopping {
             bail!("stopped at once, without a transfer of leadership, by a second signal");

@@ -29,7 +29,8 @@ use super::system;
 #[command(after_help = "\
 Examples:
   doyen rejoin --config orders-n3/doyen.toml && doyen node --config orders-n3/doyen.toml
-  sudo -u doyen doyen rejoin --config /var/lib/doyen/orders/doyen.toml && systemctl start doyen@orders
+  sudo -u doyen doyen rejoin --config /var/lib/doyen/orders/doyen.toml && \\
+      systemctl start doyen@orders
 
 It asks every other member what it has stored about this one, so all of them must be up, and this one must not run. It
 stores a new state and ends; then the node is started as ever. A valid state is kept and is never replaced.

@@ -11,18 +11,22 @@
 //! | `timing.transmission`, `processing`, `heartbeat`, `vote_lease`, `drift`, `profile` | restart: leases that run now, and what followers have promised, depend on them |
 //! | all others | restart: addresses and sockets, identity, what is recorded |
 
+use std::path::PathBuf;
+
 use doyen::api::SecretReloader;
 use doyen::config::{Attribute, Configuration, Settings};
 use doyen::guardian::Hooks;
-use doyen::node::Handle;
+use doyen::guardian::lease_file::LeaseFile;
+use doyen::node::compared::Compared;
+use doyen::node::{CommandError, Handle};
 use doyen_core::protocol::AdminCommand;
 use doyen_core::registry::Algorithm;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tracing::{info, warn};
 
 use super::change_hook::ChangeHook;
 use super::node::{ConfigFlags, Log};
-use super::supervise;
+use super::supervise::{self, Supervision};
 
 /// What is used at once.
 const AT_ONCE: [&str; 6] =
@@ -50,6 +54,22 @@ pub(super) struct Reloader {
     pub(super) current: Configuration,
     pub(super) hooks: watch::Sender<Hooks>,
     pub(super) change_hook: watch::Sender<ChangeHook>,
+    /// How a node that runs without hooks begins to run them.
+    unguarded: Option<Unguarded>,
+}
+
+/// No guardian watches the node yet.
+struct Unguarded {
+    /// The flag `--lease-file`.
+    lease_file: Option<PathBuf>,
+    begin: oneshot::Sender<Supervision>,
+}
+
+/// What a guardian needs to watch a node that runs already.
+struct Guard {
+    supervision: Supervision,
+    /// The lease file, if the node has none yet.
+    created: Option<LeaseFile>,
 }
 
 /// The hooks of a node, as they may change.
@@ -68,7 +88,18 @@ impl Reloader {
         let (hooks, hooks_changed) = watch::channel(current.settings.hooks.clone());
         let (change_hook, change_hook_changed) = watch::channel(ChangeHook::of(&current.settings));
         let changes = HookChanges { hooks: hooks_changed, change_hook: change_hook_changed };
-        (Self { handle, secret, flags, current, hooks, change_hook }, changes)
+        let unguarded = None;
+        (Self { handle, secret, flags, current, hooks, change_hook, unguarded }, changes)
+    }
+
+    /// The node runs without hooks. Returns what they need, once a reload has added some.
+    pub(super) fn may_add_hooks(
+        &mut self,
+        lease_file: Option<PathBuf>,
+    ) -> oneshot::Receiver<Supervision> {
+        let (begin, begun) = oneshot::channel();
+        self.unguarded = Some(Unguarded { lease_file, begin });
+        begun
     }
 
     /// Serves requests until the node has ended.
@@ -88,46 +119,97 @@ impl Reloader {
                 return Err(problem.clone());
             }
             supervise::check_hooks(&new.settings).map_err(|error| format!("{error:#}"))?;
+            Log::check_filter(&new.settings.log).map_err(|error| format!("{error:#}"))?;
             Ok(new)
         });
         let new = loading.await.map_err(|_| "the configuration was not read".to_owned())??;
         let changed = self.current.report.differences(&new.report);
         check(&self.current.settings, &new.settings, &changed)?;
-        self.secret.reload().map_err(|error| error.to_string())?;
-        let keys = self.handle.reload_keys().await.map_err(|error| error.to_string())?;
+        // All files have been read when the first thing changes. What the node may reject comes first.
+        let secrets = self.secret.read(&self.handle).await.map_err(|error| error.to_string())?;
+        let guard = match new.settings.hooks.is_none() {
+            true => None,
+            false => self.prepare_guard(&new.settings)?,
+        };
+        let commanded = self.command(&new.settings, &changed).await;
+        let commanded = commanded.map_err(|error| error.to_string())?;
+        let keys = secrets.adopt().await.map_err(|error| error.to_string())?;
+        if let Some(guard) = guard {
+            self.begin_guard(guard).await?;
+        }
         let mut done = vec![format!("keys: {keys}")];
-        done.extend(self.apply(&new.settings, &changed).await?);
+        done.extend(self.apply(&new.settings, &changed));
+        done.extend(commanded);
+        self.handle.set_compared(Compared::of(&new.settings));
         self.current = new;
         Ok(format!("reloaded its configuration; {}", done.join("; ")))
     }
 
-    /// Uses what has changed. It has been checked.
-    async fn apply(&self, new: &Settings, changed: &[&str]) -> Result<Vec<String>, String> {
+    /// Uses what has changed outside the node's loop. It has been checked.
+    fn apply(&self, new: &Settings, changed: &[&str]) -> Vec<String> {
         let mut done = Vec::new();
         if changed.contains(&"log") {
-            Log::set_filter(&new.log).map_err(|error| format!("{error:#}"))?;
-            done.push(format!("logs {}", new.log));
+            match Log::set_filter(&new.log) {
+                Ok(()) => done.push(format!("logs {}", new.log)),
+                Err(error) => warn!("the log stays as it was: {error:#}"),
+            }
         }
         if changed.iter().any(|name| name.starts_with("hooks.")) {
             self.hooks.send_replace(new.hooks.clone());
             self.change_hook.send_replace(ChangeHook::of(new));
             done.push("new hooks".to_owned());
         }
+        done
+    }
+
+    /// Has the node's loop use what has changed.
+    async fn command(&self, new: &Settings, changed: &[&str]) -> Result<Vec<String>, CommandError> {
+        let mut done = Vec::new();
         let priority = new.own().priority;
         if self.current.settings.own().priority != priority {
-            let given = self.handle.command(AdminCommand::Attribute(priority)).await;
-            given.map_err(|error| error.to_string())?;
+            self.handle.command(AdminCommand::Attribute(priority)).await?;
             done.push(format!("priority {priority}"));
         }
         let later: Vec<&str> =
             changed.iter().copied().filter(|name| FROM_NEXT_TERM.contains(name)).collect();
         if !later.is_empty() {
-            let retimed = self.handle.retime(new.core.clone()).await;
-            retimed.map_err(|error| error.to_string())?;
+            self.handle.retime(new.core.clone()).await?;
             done.push(format!("from the next term on {}", later.join(", ")));
         }
         Ok(done)
     }
+
+    /// What a guardian needs to watch the node, if there is none yet.
+    fn prepare_guard(&self, new: &Settings) -> Result<Option<Guard>, String> {
+        let Some(Unguarded { lease_file, .. }) = &self.unguarded else { return Ok(None) };
+        let format = self.flags.log.format();
+        let supervision = Supervision::new(new, lease_file.as_deref(), format, new.margin);
+        let supervision = supervision.map_err(without_hooks)?;
+        let created = match lease_file {
+            // The node publishes its lease there already.
+            Some(_) => None,
+            None => {
+                Some(supervise::create_lease_file(&supervision.lease_file).map_err(without_hooks)?)
+            }
+        };
+        Ok(Some(Guard { supervision, created }))
+    }
+
+    /// Has a guardian watch the node. It runs hooks from now on, so this comes last.
+    async fn begin_guard(&mut self, guard: Guard) -> Result<(), String> {
+        let Guard { supervision, created } = guard;
+        let shared = supervision.handover.try_clone().map_err(without_hooks)?;
+        self.handle.guard(created, shared).await.map_err(without_hooks)?;
+        if let Some(Unguarded { begin, .. }) = self.unguarded.take() {
+            // The node may be stopping: then nothing begins any more.
+            let _ = begin.send(supervision);
+        }
+        Ok(())
+    }
+}
+
+fn without_hooks(error: impl Into<anyhow::Error>) -> String {
+    format!("hooks: {:#}; they are not used", error.into())
 }
 
 /// Whether all that has changed can change while the node runs.
@@ -153,9 +235,6 @@ fn why_not(old: &Settings, new: &Settings, name: &str) -> Option<&'static str> {
         }
         _ if is_later && old.trace.is_some() => {
             Some("a trace is recorded, and `doyen replay` needs one timing for all of it")
-        }
-        "hooks.leader" | "hooks.not_leader" if old.hooks.is_none() != new.hooks.is_none() => {
-            Some("the guardian that runs it is started with the node")
         }
         "member.priority" if old.algorithm != Algorithm::Quorum => {
             Some("this algorithm has fixed priorities")

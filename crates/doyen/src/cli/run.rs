@@ -115,7 +115,7 @@ impl Run {
 
     fn supervision(&self, settings: &Settings) -> Result<Supervision> {
         let margin = self.margin.unwrap_or(settings.margin);
-        let hooks = Supervision::new(settings, &self.member, margin)?;
+        let hooks = self.member.supervision(settings, margin)?;
         Ok(Supervision {
             containment: self.contain.containment()?,
             grace: self.grace.unwrap_or(settings.grace),

@@ -7,6 +7,7 @@ mod summary;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
@@ -32,6 +33,7 @@ use doyen_sim::trace::{self, EventKind, Observer, Observers, TraceEvent};
 use super::election::{Election, as_flag, set};
 use super::output::{self, Output};
 use super::progress::Progress;
+use super::section::Section;
 use super::{Answer, scenarios, system, terminal};
 
 /// What is shown event by event by default.
@@ -70,7 +72,7 @@ pub(crate) struct Sim {
     election: Election,
 
     #[command(flatten)]
-    exclusion: exclusion::Flags,
+    section: Section,
 
     /// How long a message takes: 1ms, uniform:1ms..2ms or exp:1ms [default: 1ms]
     #[arg(long, value_name = "TIME", help_heading = "Network")]
@@ -136,9 +138,9 @@ pub(crate) struct Sim {
     #[arg(long, value_name = "EVERY,FOR,UNTIL", help_heading = "Faults")]
     chaos: Option<Chaos>,
 
-    /// Lose one message: 6:1:COORDINATOR; the second such: 6:1:COORDINATOR:2
-    #[arg(long, value_name = "FROM:TO:KIND", help_heading = "Faults")]
-    drop: Vec<MessageName>,
+    /// Lose one message: 6:1:COORDINATOR; the second such: 6:1:COORDINATOR:2; the next of a kind after 7ms: TOKEN@7ms
+    #[arg(long, value_name = "FROM:TO:KIND or KIND@TIME", help_heading = "Faults")]
+    drop: Vec<Loss>,
 
     /// Delay one message: 6:2:COORDINATOR+2ms
     #[arg(long, value_name = "FROM:TO:KIND+TIME", help_heading = "Faults")]
@@ -179,6 +181,24 @@ pub(crate) struct Sim {
     /// Write every event as ndjson; - is the standard output
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     trace: Option<PathBuf>,
+}
+
+/// A message that is lost: one that is named, or the next of a kind.
+#[derive(Clone, Debug)]
+enum Loss {
+    Named(MessageName),
+    Next(Fault),
+}
+
+impl FromStr for Loss {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.contains('@') {
+            true => Fault::from_flag("drop", text).map(Self::Next),
+            false => text.parse().map(Self::Named),
+        }
+    }
 }
 
 /// Reads the values of the flag for this kind of fault.
@@ -238,7 +258,7 @@ impl Sim {
 
     fn apply(&self, scenario: &mut Scenario) -> Result<()> {
         self.election.apply(scenario)?;
-        self.exclusion.apply(scenario);
+        self.section.apply(scenario);
         set(&mut scenario.seed, &self.seed);
         set(&mut scenario.until, &self.until);
         set(&mut scenario.message_limit, &self.message_limit);
@@ -251,7 +271,12 @@ impl Sim {
         let Self { crash, restart, pause, clock, cut, partition, heal, snapshot, .. } = self;
         let faults = [crash, restart, pause, clock, cut, partition, heal, snapshot];
         scenario.fault.extend(faults.into_iter().flatten().cloned());
-        scenario.drop.extend_from_slice(&self.drop);
+        for loss in &self.drop {
+            match loss {
+                Loss::Named(message) => scenario.drop.push(message.clone()),
+                Loss::Next(fault) => scenario.fault.push(fault.clone()),
+            }
+        }
         scenario.late.extend_from_slice(&self.late);
         scenario.twice.extend_from_slice(&self.twice);
         Ok(())

@@ -84,7 +84,7 @@ fn head(status: &Snapshot) -> String {
             let rejoin = status.rejoin().unwrap_or_default();
             format!("{} of {cluster} {rejoin}", styled(BAD, name))
         }
-        None => format!("{}: {cluster}, term {term}", styled(BAD, "no leader is known")),
+        None => format!("{} of {cluster} is known (term {term})", styled(BAD, "no leader")),
     });
     lines.extend(absence::describe(status));
     match (status.leader, status.next.map(|next| status.name_of(next))) {
@@ -174,6 +174,7 @@ fn last_seen(status: &Snapshot, member: &MemberStatus) -> String {
     match (member.rejected_for(), ago) {
         _ if member.id == status.id => "this node".to_owned(),
         (Some(reason), _) => styled(BAD, format!("rejected: {reason}")),
+        (None, Some(_)) if member.reachable && member.last_seen_ms == Some(0) => "now".to_owned(),
         (None, Some(ago)) if member.reachable => format!("{ago} ago"),
         (None, Some(ago)) => styled(BAD, format!("unreachable for {ago}")),
         (None, None) => styled(BAD, "never"),

@@ -5,6 +5,7 @@
 //! answer, and what such a one leaves behind.
 
 use std::ffi::OsString;
+use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +16,7 @@ use doyen::guardian::contain::Containment;
 use doyen::guardian::control::{Killed, Report, Request};
 use doyen::guardian::lease_file::LeaseFile;
 use doyen::guardian::{CANNOT_EXECUTE, FAILED, Guardian, Handover, Hook, Hooks, NOT_FOUND, Plan};
+use doyen::node::Handle;
 use rustix::fs::{Access, access};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, watch};
@@ -23,7 +25,7 @@ use tracing::{info, warn};
 
 use super::change_hook::ChangeHook;
 use super::lease_holder::{Attachment, Held, Node, Position};
-use super::node::{ConfigFlags, MemberFlags, Started};
+use super::node::{ConfigFlags, Started};
 use super::terminal::span;
 
 /// A command that runs for this long has started well.
@@ -63,8 +65,13 @@ pub(super) struct Supervision {
 }
 
 impl Supervision {
-    /// Of the hooks alone, with this margin.
-    pub(super) fn new(settings: &Settings, flags: &MemberFlags, margin: Duration) -> Result<Self> {
+    /// Of the hooks alone, with this margin. `lease_file`: where the lease is published, if that is said.
+    pub(super) fn new(
+        settings: &Settings,
+        lease_file: Option<&Path>,
+        log_format: doyen::guardian::LogFormat,
+        margin: Duration,
+    ) -> Result<Self> {
         let lease = lease_that_fits(settings, margin)?;
         check_hooks(settings)?;
         Ok(Self {
@@ -72,11 +79,9 @@ impl Supervision {
             margin,
             handover: Handover::create().context("cannot share memory with the guardian")?,
             hooks: settings.hooks.clone(),
-            log_format: flags.config.log.format(),
-            lease_file: flags
-                .lease_file
-                .clone()
-                .map_or_else(|| default_lease_file(settings), Ok)?,
+            log_format,
+            lease_file: lease_file
+                .map_or_else(|| default_lease_file(settings), |file| Ok(file.to_owned()))?,
             grace: settings.grace,
             containment: Containment::default(),
             command: Vec::new(),
@@ -103,7 +108,7 @@ pub(super) fn serve(
     let ended = runtime.block_on(async {
         tokio::spawn(reloader.serve());
         tokio::spawn(ChangeHook::run(changes.change_hook, handle));
-        supervisor.supervise(async { Ok(running.ended().await?) }).await
+        supervisor.supervise(None, async { Ok(running.ended().await?) }).await
     });
     runtime.shutdown_background();
     if ended.is_ok() {
@@ -112,21 +117,37 @@ pub(super) fn serve(
     Ok(ended)
 }
 
+/// Runs hooks under the lease of a node that has run without any, until `ended`, the end of the node. `signals`: those that
+/// have come since then count.
+pub(super) async fn serve_from_now_on(
+    handle: Handle,
+    hooks: watch::Receiver<Hooks>,
+    options: &Supervision,
+    signals: Signals,
+    ended: impl Future<Output = Result<()>>,
+) -> Result<()> {
+    let supervisor = Supervisor::new(Node::own(handle), options, Some(hooks))?;
+    supervisor.supervise(Some(signals), ended).await.map(drop)
+}
+
 /// Runs the command under the lease of a node that runs in another process of this machine. Returns what [`serve`] does.
 pub(super) fn serve_beside(node: Attachment, options: &Supervision) -> Result<Result<i32>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let supervisor = Supervisor::new(Node::Other(node), options, None)?;
-    Ok(runtime.block_on(supervisor.supervise(std::future::pending())))
+    Ok(runtime.block_on(supervisor.supervise(None, std::future::pending())))
 }
 
 /// Runs the command under a lock, once. Returns its exit code.
 pub(super) async fn serve_under(lock: Node, options: &Supervision) -> Result<i32> {
-    Supervisor::new(lock, options, None)?.supervise(std::future::pending()).await
+    Supervisor::new(lock, options, None)?.supervise(None, std::future::pending()).await
 }
 
-/// Whether the programs of all hooks can be executed.
+/// Whether hooks can run under the lease, and the programs of all of them can be executed.
 pub(super) fn check_hooks(settings: &Settings) -> Result<()> {
     let Hooks { leader, not_leader, .. } = &settings.hooks;
+    if !settings.hooks.is_none() {
+        lease_that_fits(settings, settings.margin)?;
+    }
     let hooks = [("leader", leader), ("not_leader", not_leader), ("change", &settings.change_hook)];
     for (name, command) in hooks {
         if let Some(program) = command.first()
@@ -201,6 +222,10 @@ struct Supervisor<'a> {
     options: &'a Supervision,
     /// The hooks, as they may change; none of a node in another process.
     hooks: Option<watch::Receiver<Hooks>>,
+    /// The hooks that the guardian has.
+    current: Hooks,
+    /// No hooks are wanted any more. The guardian keeps those that it has until what they did is undone.
+    drops_hooks: bool,
     guardian: Arc<Guardian>,
     reports: mpsc::UnboundedReceiver<Report>,
     job: Job,
@@ -259,6 +284,8 @@ impl<'a> Supervisor<'a> {
             node,
             options,
             hooks,
+            current: options.hooks.clone(),
+            drops_hooks: false,
             guardian,
             reports,
             job: Job::Clearing { held: None },
@@ -271,9 +298,31 @@ impl<'a> Supervisor<'a> {
     }
 
     /// Runs the command whenever this member leads, until doyen is told to end or the node has to. `ended`: the end of the
-    /// node in this process, if there is one.
-    async fn supervise(mut self, ended: impl Future<Output = Result<()>>) -> Result<i32> {
-        let mut signals = Signals::new()?;
+    /// node in this process, if there is one. After an error this process must end at once.
+    async fn supervise(
+        mut self,
+        signals: Option<Signals>,
+        ended: impl Future<Output = Result<()>>,
+    ) -> Result<i32> {
+        let code = self.run(signals, ended).await;
+        if code.is_err() {
+            self.abandon();
+        }
+        code
+    }
+
+    /// Leaves what runs to the guardian, which ends it when this process is gone. So nothing here may release the lease or
+    /// the lock that it runs under, as dropping it would: the guardian does so then, or it expires.
+    fn abandon(self) {
+        let _ = ManuallyDrop::new((self.job, self.node));
+    }
+
+    async fn run(
+        &mut self,
+        signals: Option<Signals>,
+        ended: impl Future<Output = Result<()>>,
+    ) -> Result<i32> {
+        let mut signals = signals.map_or_else(Signals::new, Ok)?;
         let mut term = 0;
         tokio::pin!(ended);
         // How often the guardian is asked whether it is there.
@@ -294,7 +343,9 @@ impl<'a> Supervisor<'a> {
                 return Ok(self.finish());
             }
             let wake = match self.job {
-                Job::Idle { not_before } if leads && !self.is_ending() => not_before,
+                Job::Idle { not_before } if leads && !self.is_ending() && self.has_work() => {
+                    not_before
+                }
                 _ => Instant::now() + Duration::from_secs(3600),
             };
             tokio::select! {
@@ -306,10 +357,33 @@ impl<'a> Supervisor<'a> {
                 () = sleep_until(wake) => {}
                 report = self.reports.recv() => self.on_report(report)?,
                 _ = pings.tick() => self.ping()?,
-                hooks = changed(&mut self.hooks) => self.ask(&Request::Hooks(hooks)),
+                hooks = changed(&mut self.hooks) => self.on_hooks(hooks),
                 (signal, ends) = signals.next() => self.on_signal(signal, ends)?,
             }
         }
+    }
+
+    /// Whether there is anything to run under the lease.
+    fn has_work(&self) -> bool {
+        !self.options.command.is_empty() || !self.current.is_none()
+    }
+
+    /// Other hooks are to be run from now on. Where there were none, this is like a start: the guardian first runs the one
+    /// for a member that does not lead.
+    fn on_hooks(&mut self, hooks: Hooks) {
+        self.drops_hooks = hooks.is_none() && !self.current.is_none();
+        if self.drops_hooks {
+            return;
+        }
+        if self.current.is_none() && !hooks.is_none() && matches!(self.job, Job::Idle { .. }) {
+            self.job = Job::Clearing { held: None };
+        }
+        self.use_hooks(hooks);
+    }
+
+    fn use_hooks(&mut self, hooks: Hooks) {
+        self.ask(&Request::Hooks(hooks.clone()));
+        self.current = hooks;
     }
 
     fn is_ending(&self) -> bool {
@@ -343,16 +417,22 @@ impl<'a> Supervisor<'a> {
 
     /// Starts or stops the command, if it is time.
     fn step(&mut self, leads: bool, retires: bool) -> Result<()> {
-        let is_ending = self.is_ending();
+        if self.drops_hooks && matches!(self.job, Job::Idle { .. }) {
+            self.drops_hooks = false;
+            self.use_hooks(Hooks::default());
+        }
+        let may_start = leads && self.has_work() && !self.is_ending();
+        // A command goes on, and what hooks did is undone when it has ended; hooks alone have nothing to wait for.
+        let ends = retires
+            || self.ends_by.is_some()
+            || (self.drops_hooks && self.options.command.is_empty());
         match &mut self.job {
-            Job::Idle { not_before } if leads && Instant::now() >= *not_before && !is_ending => {
-                self.start()
-            }
-            Job::Clearing { held: held @ None } if leads && !self.options.hooks.is_none() => {
+            Job::Idle { not_before } if may_start && Instant::now() >= *not_before => self.start(),
+            Job::Clearing { held: held @ None } if leads && !self.current.is_none() => {
                 *held = self.node.begin()?.map(|(held, ..)| held);
                 Ok(())
             }
-            Job::Runs { stopping, .. } if !*stopping && (retires || self.ends_by.is_some()) => {
+            Job::Runs { stopping, .. } if !*stopping && ends => {
                 *stopping = true;
                 let grace = self.options.grace.as_nanos() as u64;
                 if !self.options.command.is_empty() {
@@ -539,9 +619,7 @@ impl<'a> Supervisor<'a> {
     fn replace_guardian(&mut self) -> Result<()> {
         warn!("the guardian died; starting a new one");
         self.guardian.end_what_is_left().context("the command survives its guardian")?;
-        let hooks = self.hooks.as_ref().map(|hooks| hooks.borrow().clone());
-        let hooks = hooks.as_ref().unwrap_or(&self.options.hooks);
-        (self.guardian, self.reports) = start_guardian(&self.node, self.options, hooks)?;
+        (self.guardian, self.reports) = start_guardian(&self.node, self.options, &self.current)?;
         self.unanswered = 0;
         // What the dead one has set up is left to undo: until then the lease stays here.
         let before = std::mem::replace(&mut self.job, Job::Clearing { held: None });

@@ -5,10 +5,11 @@
 
 use std::io::Write;
 use std::thread::sleep;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
+use doyen::clock::unix_ms;
 use doyen::node::status::{Entry, Status};
 use doyen_core::protocol::Role;
 use serde_json::{Value, json};
@@ -100,13 +101,13 @@ impl Viewer {
             }
             "snapshot" => {
                 let status: Status = serde_json::from_str(&event.data)?;
-                let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+                let now = unix_ms();
                 let lines = match &self.shown {
                     Some(before) => changes(before, &status, self.leader_told),
                     None => vec![summary(&status)],
                 };
                 (self.shown, self.leader_told) = (Some(status), false);
-                Ok(lines.into_iter().map(|line| (now.as_millis() as u64, line)).collect())
+                Ok(lines.into_iter().map(|line| (now, line)).collect())
             }
             // A later version may send more kinds of events.
             _ => Ok(Vec::new()),

@@ -14,6 +14,7 @@ use doyen_core::members::NodeId;
 use doyen_core::registry::Algorithm;
 use doyen_core::time::Span;
 
+use super::groups;
 use super::layers::Layers;
 use super::members::{self, Listed};
 use super::print::{DEFAULT, Report};
@@ -145,6 +146,7 @@ impl Resolver<'_> {
         let trace_limits = Limits::of_files(self.value("trace_files"));
         self.check_algorithm(algorithm, &listed);
         let core = timing::core(self, cluster.as_deref(), algorithm, &listed);
+        let groups = groups::groups(self, algorithm, &listed, core.as_ref());
         let attribute = self.attribute(algorithm);
         let lease = core.as_ref().map_or(Span::ZERO, |core| core.quorum.pace.lease());
         // In whole milliseconds, for people.
@@ -165,6 +167,7 @@ impl Resolver<'_> {
             members: listed.members,
             attribute,
             core: core?,
+            groups,
             trace,
             trace_limits,
             log,
@@ -392,7 +395,7 @@ impl Resolver<'_> {
 }
 
 /// A list of strings in TOML.
-fn words(text: &str) -> Vec<String> {
+pub(super) fn words(text: &str) -> Vec<String> {
     let table: BTreeMap<String, Vec<String>> =
         toml::from_str(&format!("words = {text}")).expect("the schema has checked it");
     table.into_values().next().unwrap_or_default()

@@ -76,7 +76,7 @@ pub(super) const TABLES: [(&str, &str); 5] = [
 /// The table that occurs once per member.
 pub(super) const MEMBER: &str = "member";
 
-pub(super) const KEYS: [Key; 44] = [
+pub(super) const KEYS: [Key; 46] = [
     key("cluster", Kind::Name, Required("give the cluster a name, the same for every member"))
         .set("\"orders\"")
         .help("Name of the cluster")
@@ -136,6 +136,17 @@ pub(super) const KEYS: [Key; 44] = [
             "Only quorum tolerates partitions and gives leases. The others (`doyen algorithms`) run hardened, for study: \
              in a partition each side elects a leader.",
         ),
+    key("groups", Kind::StringList, Unset("one leader, that of the cluster"))
+        .hint("[\"orders\", \"billing=n2,n1\"]")
+        .help("Groups that each have a leader of their own, spread over the members")
+        .details(
+            "The same for every member. A name, and after `=` the members that should lead it rather than any other, the \
+             first one first. Needs quorum; docs/groups.md explains it.",
+        ),
+    key("group_lease", Kind::Duration, ByProfile)
+        .hint("\"550ms\"")
+        .help("How long a member leads a group without hearing from the leader of the cluster")
+        .details("The same for every member: members with another value, or without groups, ignore each other."),
     key("log", Kind::Filter, Is("\"info\""))
         .help("What is logged: off, error, warn, info, debug or trace")
         .details("Or modules with their levels: `info,doyen::node=debug`."),

@@ -493,7 +493,8 @@ fn the_example_is_sound_and_what_is_commented_out_is_the_default() {
         let key = line.strip_prefix("# ").and_then(|rest| rest.split_once(" = "));
         key.is_some_and(|(key, _)| {
             !key.contains(' ')
-                && !["trace", "command", "file", "leader", "not_leader", "change"].contains(&key)
+                && !["trace", "command", "file", "leader", "not_leader", "change", "groups"]
+                    .contains(&key)
         })
     };
     let commented = example.lines().filter(is_default).count();
@@ -561,10 +562,42 @@ fn the_configurations_number_is_its_cluster_voters_and_algorithm() {
         plain.replace("orders", "order"),
         plain.replace("id = 3", "id = 4"),
         format!("algorithm = \"bully\"\n{plain}"),
+        format!("groups = [\"x\"]\n{plain}"),
+        format!("groups = [\"x\"]\ngroup_lease = \"1s\"\n{plain}"),
     ];
+    let groups = |names: &str| number(&format!("groups = [{names}]\n{plain}"));
+    assert_eq!(groups("\"x\""), groups("\"y\", \"z=b\""), "lists may differ for a while");
+    assert_ne!(number(&other[4]), number(&other[5]));
     for text in other {
         assert_ne!(number(&text), usual, "{text}");
     }
     // Members of different versions must compute the same.
     assert_eq!(usual, 544_529_538);
+}
+
+#[test]
+fn groups_are_named_once_and_led_by_members() {
+    let with = |setting: &str| Scene::new(&format!("{setting}\n{THREE}"));
+    let groups = with("groups = [\"mail\", \"billing=b,a\"]").settings().groups.unwrap();
+    let names: Vec<&str> = groups.groups().iter().map(|group| group.name.as_str()).collect();
+    assert_eq!(names, ["billing", "mail"], "in the order of their names");
+    let billing = groups.find(&"billing".parse().unwrap()).unwrap();
+    assert_eq!(groups.order(billing), [NodeId(2), NodeId(1)], "a witness leads none");
+    assert_eq!(groups.lock.lease, Profile::Lan.group_lease());
+    assert_eq!(with("groups = []").settings().groups, None);
+    for (setting, wanted) in [
+        ("groups = [\"a b\"]", "`a b` is not the name of a group"),
+        ("groups = [\"x=d\"]", "x: `d` is not the name of a member"),
+        ("groups = [\"x=n3\"]", "x: n3 is a witness, which leads no group"),
+        ("groups = [\"x\", \"x=a\"]", "x is listed twice"),
+        ("groups = [\"x\"]\ngroup_lease = \"100ms\"", "100ms does not suit: three heartbeats"),
+        ("groups = [\"x\"]\ngroup_lease = \"2m\"", "must be at most 60s"),
+        ("groups = [\"x\"]\nalgorithm = \"bully\"", "bully has no leases"),
+    ] {
+        let problems = with(setting).problems();
+        assert!(problems.iter().any(|it| it.contains(wanted)), "{setting}: {problems:?}");
+    }
+    let many: Vec<String> = (0..257).map(|number| format!("\"g{number}\"")).collect();
+    let problems = with(&format!("groups = [{}]", many.join(", "))).problems();
+    assert!(problems[0].contains("257 groups are too many"), "{problems:?}");
 }

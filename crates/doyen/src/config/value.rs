@@ -5,10 +5,10 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use doyen_core::registry::Algorithm;
-use doyen_core::time::Span;
 use toml::de::DeValue;
 
 use super::schema::nearest;
+use crate::clock::parse_span;
 
 /// The longest name of a cluster or a member, in bytes.
 pub(crate) const LONGEST_NAME: usize = 64;
@@ -106,7 +106,7 @@ impl Kind {
                 };
             }
             Self::Duration | Self::DurationOrOff => {
-                return parse_duration(text).map(|span| span.to_string());
+                return parse_span(text).map(|span| span.to_string());
             }
             Self::Host => {
                 let address = text.to_lowercase();
@@ -178,15 +178,6 @@ fn choose(word: &str, words: &[&'static str]) -> Result<String, String> {
     Err(match nearest(word, words.iter().copied()) {
         Some(meant) => format!("`{word}` is unknown; did you mean `{meant}`?"),
         None => format!("`{word}` is unknown; use one of {}", words.join(", ")),
-    })
-}
-
-/// Reads `1.5ms`, `20us` and `3s`, and also `5m` and `1h 30m`.
-fn parse_duration(text: &str) -> Result<Span, String> {
-    text.parse::<Span>().or_else(|problem| {
-        let long = humantime::parse_duration(text).map_err(|_| problem)?;
-        let nanos = u64::try_from(long.as_nanos()).ok().filter(|&nanos| nanos <= u64::MAX / 4);
-        nanos.map(Span::from_nanos).ok_or_else(|| format!("`{text}` is too long"))
     })
 }
 

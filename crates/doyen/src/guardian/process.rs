@@ -255,6 +255,14 @@ impl Guardian {
                 }
                 self.report(Report::Pong);
             }
+            // The first ones, after a start without any.
+            (Request::Hooks(hooks), Phase::Idle)
+                if self.options.hooks.is_none() && !hooks.is_none() =>
+            {
+                self.options.hooks = hooks;
+                let (last, report) = (Start::default(), Some(Report::Ready));
+                self.leave(Left { last, reason: "started", report });
+            }
             // What runs already ends as it began.
             (Request::Hooks(hooks), _) => self.options.hooks = hooks,
             (Request::Start { term, token }, Phase::Idle) => self.enter(Start { term, token }),

@@ -20,6 +20,7 @@ fn founding() -> Founding {
         profile: Profile::Fast,
         members,
         term_floor: 0,
+        groups: Vec::new(),
         settings: String::new(),
     }
 }

@@ -46,6 +46,11 @@ pub struct KeyFile {
 }
 
 impl KeyFile {
+    /// One that only its owner may read.
+    pub fn private(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), readers: KeyReaders::Owner }
+    }
+
     /// Reads its keys.
     pub fn read(&self) -> Result<Keyring, KeyFileError> {
         Ok(Draft::of(&self.path, self.readers)?.ring)
@@ -61,9 +66,20 @@ impl KeyFile {
         draft.replace()
     }
 
-    /// Moves the key with this fingerprint to the front, if it is not there.
-    pub fn promote(&self, fingerprint: &str) -> Result<(), KeyFileError> {
+    /// The fingerprints of its keys, of which a rotation needs two.
+    pub fn several(&self) -> Result<Vec<String>, KeyFileError> {
+        let fingerprints = self.read()?.fingerprints();
+        match fingerprints.len() {
+            1 => Err(KeyFileError::OnlyOne(self.path.clone())),
+            _ => Ok(fingerprints),
+        }
+    }
+
+    /// Moves the key with this fingerprint to the front, if it is not there. `among`: if given, the fingerprints of all keys
+    /// that it must have, in any order.
+    pub fn promote(&self, fingerprint: &str, among: Option<&[String]>) -> Result<(), KeyFileError> {
         let mut draft = Draft::of(&self.path, self.readers)?;
+        draft.expect(among)?;
         match draft.place_of(fingerprint)? {
             0 => Ok(()),
             place => {
@@ -74,9 +90,10 @@ impl KeyFile {
         }
     }
 
-    /// Removes all keys but the one with this fingerprint, which must be the first.
-    pub fn retire(&self, fingerprint: &str) -> Result<(), KeyFileError> {
+    /// Removes all keys but the one with this fingerprint, which must be the first. `among`: as for a promotion.
+    pub fn retire(&self, fingerprint: &str, among: Option<&[String]>) -> Result<(), KeyFileError> {
         let mut draft = Draft::of(&self.path, self.readers)?;
+        draft.expect(among)?;
         if draft.place_of(fingerprint)? > 0 {
             return Err(KeyFileError::NotFirst(self.path.clone(), fingerprint.to_owned()));
         }
@@ -137,6 +154,10 @@ pub enum KeyFileError {
     /// The key with this fingerprint does not seal.
     #[error("{path} does not seal with {1}; promote it first", path = .0.display())]
     NotFirst(PathBuf, String),
+    /// It has other keys than a step of a rotation expects: those that it has, and those that are expected.
+    #[error("{path} has the keys {}, and {} were expected: is another rotation under way?",
+        .1.join(", "), .2.join(", "), path = .0.display())]
+    OtherKeys(PathBuf, Vec<String>, Vec<String>),
     /// It has only one key.
     #[error("{path} has only one key; add another first: doyen keygen --append {path}", path = .0.display())]
     OnlyOne(PathBuf),
@@ -161,32 +182,6 @@ impl Keyring {
         };
         let mut file = new_file(path).map_err(failed)?;
         fill(&mut file, path, &Zeroizing::new(self.to_text())).map_err(failed)
-    }
-
-    /// Adds `key` at the end of a key file: the first step of a rotation.
-    pub fn append(path: &Path, key: &Key) -> Result<(), KeyFileError> {
-        let mut draft = Draft::of(path, KeyReaders::Owner)?;
-        draft.lines.push(Zeroizing::new(key.to_line()));
-        draft.replace()
-    }
-
-    /// Moves the last key of a file to the front, so that it seals: the second step of a rotation.
-    pub fn promote(path: &Path) -> Result<(), KeyFileError> {
-        let mut draft = Draft::of(path, KeyReaders::Owner)?;
-        let (first, rest) = draft.first_and_rest()?;
-        let last = rest.last().copied().unwrap_or(first);
-        draft.lines[first..=last].rotate_right(1);
-        draft.replace()
-    }
-
-    /// Removes all keys of a file but the first: the last step of a rotation.
-    pub fn retire(path: &Path) -> Result<(), KeyFileError> {
-        let mut draft = Draft::of(path, KeyReaders::Owner)?;
-        let (_, rest) = draft.first_and_rest()?;
-        for line in rest.into_iter().rev() {
-            draft.lines.remove(line);
-        }
-        draft.replace()
     }
 }
 
@@ -239,12 +234,17 @@ impl Draft {
         place.ok_or_else(|| KeyFileError::NoSuchKey(self.path.clone(), fingerprint.to_owned()))
     }
 
-    /// The lines of the first key and of the others.
-    fn first_and_rest(&self) -> Result<(usize, Vec<usize>), KeyFileError> {
-        let mut keys = self.key_lines().into_iter();
-        match (keys.next(), keys.collect::<Vec<usize>>()) {
-            (Some(first), rest) if !rest.is_empty() => Ok((first, rest)),
-            _ => Err(KeyFileError::OnlyOne(self.path.clone())),
+    /// Whether it has these keys and no others, if that is asked.
+    fn expect(&self, among: Option<&[String]>) -> Result<(), KeyFileError> {
+        let has = self.ring.fingerprints();
+        match among {
+            Some(expected)
+                if !(has.iter().all(|key| expected.contains(key))
+                    && expected.iter().all(|key| has.contains(key))) =>
+            {
+                Err(KeyFileError::OtherKeys(self.path.clone(), has, expected.to_vec()))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -269,6 +269,8 @@ impl Draft {
         hidden.push(name);
         hidden.push(format!(".{}.draft", std::process::id()));
         let draft = target.with_file_name(hidden);
+        // An earlier process with the same id may have left one.
+        let _ = fs::remove_file(&draft);
         let mut file = new_file(&draft)?;
         let made = fchown_if_needed(&file, self.owner)
             .and_then(|()| fill(&mut file, &draft, text))
@@ -278,7 +280,8 @@ impl Draft {
             // A draft that cannot be removed stays.
             let _ = fs::remove_file(&draft);
         }
-        made
+        // The next step of a rotation relies on this one, also after a power failure.
+        made.and_then(|()| File::open(target.parent().unwrap_or(Path::new("/")))?.sync_all())
     }
 }
 
@@ -396,13 +399,16 @@ mod tests {
         let keys = || Keyring::read(&keys_in(&folder)).unwrap().keys;
         let (old_line, new_line) = (old.to_line(), new.to_line());
 
-        Keyring::append(&keys_in(&folder), &new).unwrap();
+        let rotated = KeyFile::private(keys_in(&folder));
+        rotated.add(&new).unwrap();
         assert_eq!(text(), format!("# ours\n{old_line} # old\n# the end\n{new_line}\n"));
         assert_eq!(keys(), [old.clone(), new.clone()]);
-        Keyring::promote(&keys_in(&folder)).unwrap();
+        // An interrupted step of a process with the same id, as in a container, has left its draft.
+        new_file(&folder.join(format!(".keys.{}.draft", std::process::id()))).unwrap();
+        rotated.promote(&new.fingerprint(), None).unwrap();
         assert_eq!(text(), format!("# ours\n{new_line}\n{old_line} # old\n# the end\n"));
         assert_eq!(keys(), [new.clone(), old]);
-        Keyring::retire(&keys_in(&folder)).unwrap();
+        rotated.retire(&new.fingerprint(), None).unwrap();
         assert_eq!(text(), format!("# ours\n{new_line}\n# the end\n"));
         assert_eq!((keys(), mode(&keys_in(&folder)), entries(&folder)), (vec![new], 0o400, 1));
     }
@@ -412,14 +418,31 @@ mod tests {
         let folder = Scratch::new();
         let ring = Keyring::generate().unwrap();
         ring.create(&keys_in(&folder)).unwrap();
-        for step in [Keyring::promote, Keyring::retire] {
-            let refusal = step(&keys_in(&folder)).unwrap_err().to_string();
-            assert!(refusal.contains("doyen keygen --append"), "{refusal}");
-        }
-        let repeated = Keyring::append(&keys_in(&folder), &ring.keys()[0]);
-        assert!(matches!(repeated, Err(KeyFileError::Wrong(..))), "{repeated:?}");
+        let file = KeyFile::private(keys_in(&folder));
+        let refusal = file.several().unwrap_err().to_string();
+        assert!(refusal.contains("doyen keygen --append"), "{refusal}");
+        file.add(&ring.keys()[0]).unwrap();
         assert_eq!(fs::read_to_string(keys_in(&folder)).unwrap(), ring.to_text());
         assert_eq!(entries(&folder), 1);
+    }
+
+    #[test]
+    fn of_two_rotations_at_once_none_takes_a_key_of_the_other_away() {
+        let folder = Scratch::new();
+        let [old, ours, theirs] = [(); 3].map(|()| Key::generate().unwrap());
+        Keyring { keys: vec![old.clone()] }.create(&keys_in(&folder)).unwrap();
+        let file = KeyFile::private(keys_in(&folder));
+        let [old, new] = [&old, &ours].map(Key::fingerprint);
+        file.add(&ours).unwrap();
+        let among = [new.clone(), old];
+        file.promote(&new, Some(&among)).unwrap();
+        file.add(&theirs).unwrap();
+        let refusal = file.retire(&new, Some(&among)).unwrap_err().to_string();
+        assert!(refusal.contains("is another rotation under way?"), "{refusal}");
+        assert!(file.promote(&theirs.fingerprint(), Some(&among)).is_err());
+        assert_eq!(file.several().unwrap().len(), 3);
+        file.retire(&new, None).unwrap();
+        assert!(file.retire(&new, Some(&among)).is_err(), "one is missing");
     }
 
     #[test]
@@ -428,7 +451,7 @@ mod tests {
         Keyring::generate().unwrap().create(&keys_in(&folder)).unwrap();
         let link = folder.join("link");
         std::os::unix::fs::symlink("keys", &link).unwrap();
-        Keyring::append(&link, &Key::generate().unwrap()).unwrap();
+        KeyFile::private(&link).add(&Key::generate().unwrap()).unwrap();
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(Keyring::read(&keys_in(&folder)).unwrap().keys().len(), 2);
     }

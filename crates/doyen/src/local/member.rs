@@ -13,6 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow};
+use doyen::http_client::Authorities;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, waitpid};
 use serde_json::Value;
 
@@ -72,10 +73,11 @@ impl fmt::Display for Ending {
 
 impl Member {
     /// A member whose files are in `folder`. It does not run yet.
-    pub(crate) fn new(folder: &Path, id: u32, http: u16, flags: Vec<String>) -> Self {
+    pub(crate) fn new(folder: &Path, id: u32, http: u16, flags: Vec<String>) -> Result<Self> {
         let url = format!("http://127.0.0.1:{http}");
-        let client = Arc::new(Client::new(url, ANSWER_TIMEOUT));
-        Self { id, name: format!("n{id}"), folder: folder.to_owned(), client, flags, process: None }
+        let client = Arc::new(Client::new(url, ANSWER_TIMEOUT, Authorities::System)?);
+        let (name, folder) = (format!("n{id}"), folder.to_owned());
+        Ok(Self { id, name, folder, client, flags, process: None })
     }
 
     pub(crate) fn pid(&self) -> Option<Pid> {
@@ -178,7 +180,7 @@ mod tests {
         pub(crate) fn running(id: u32, program: &mut Command) -> Self {
             let child = program.stdin(Stdio::piped()).spawn().expect("it can be run");
             let member = Self::new(Path::new("/nowhere"), id, 1, Vec::new());
-            Self { process: Some(Process::of(child)), ..member }
+            Self { process: Some(Process::of(child)), ..member.expect("a member") }
         }
     }
 

@@ -19,10 +19,12 @@ use tokio::sync::watch;
 use tracing::{debug, info, warn};
 use ureq::Agent;
 
-use super::wire::{self, LockAnswer, Place, show_claim, token_of};
+use super::wire::{self, LockAnswer, Place, show_claim};
 use crate::clock::Moment;
 use crate::guardian::lease_file::{Lease, LeaseFile};
-use crate::leadership::FencingToken;
+use crate::http_client::Authorities;
+use crate::leadership::{FencingToken, fence_of, token_of};
+use crate::throttle::Throttle;
 
 /// How long a node may let a waiting client wait for an answer: short, so that a paused leader is noticed.
 const POLL: Duration = Duration::from_secs(1);
@@ -36,8 +38,6 @@ const RETRY: Span = Span::from_millis(100);
 const RELEASE: Duration = Duration::from_secs(2);
 /// The longest answer, in bytes.
 const LONGEST_ANSWER: u64 = 16 * 1024;
-/// The longest name of an owner, in bytes.
-const LONGEST_OWNER: usize = 64;
 
 /// Why there is no lock.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -63,10 +63,12 @@ pub struct Builder {
     nodes: Vec<String>,
     owner: String,
     lease_file: Option<LeaseFile>,
+    authorities: Authorities,
 }
 
 impl Builder {
-    /// To the lock `name`, of the cluster that these nodes belong to: `http://HOST:PORT`. Name all that may lead.
+    /// To the lock `name`, of the cluster that these nodes belong to: `http://HOST:PORT`, or `https://HOST:PORT` of a proxy.
+    /// Name all that may lead.
     pub fn new(
         name: &str,
         nodes: impl IntoIterator<Item = impl Into<String>>,
@@ -75,23 +77,27 @@ impl Builder {
         if nodes.is_empty() {
             return Err(LockError::Invalid("which nodes? Name at least one".to_owned()));
         }
-        if let Some(wrong) = nodes.iter().find(|node| !node.starts_with("http://")) {
+        let is_url = |node: &str| node.starts_with("http://") || node.starts_with("https://");
+        if let Some(wrong) = nodes.iter().find(|node| !is_url(node)) {
             let remedy = "write for example http://10.0.0.1:7400";
             return Err(LockError::Invalid(format!("`{wrong}` is not a node; {remedy}")));
         }
         let name = name.parse().map_err(LockError::Invalid)?;
         let owner = format!("process {}", std::process::id());
-        Ok(Self { name, nodes, owner, lease_file: None })
+        let authorities = Authorities::default();
+        Ok(Self { name, nodes, owner, lease_file: None, authorities })
+    }
+
+    /// Whom it trusts behind `https://`.
+    #[must_use]
+    pub fn authorities(self, authorities: Authorities) -> Self {
+        Self { authorities, ..self }
     }
 
     /// What the client calls itself, for people who list the locks.
     #[must_use]
     pub fn owner(self, owner: &str) -> Self {
-        let mut end = owner.len().min(LONGEST_OWNER);
-        while !owner.is_char_boundary(end) {
-            end -= 1;
-        }
-        Self { owner: owner[..end].to_owned(), ..self }
+        Self { owner: wire::to_owner(owner), ..self }
     }
 
     /// Where it publishes until when it holds the lock, for a guardian and for other programs of this machine.
@@ -114,7 +120,8 @@ impl Builder {
             timers: BTreeMap::new(),
             call: None,
             ending: Ending::Released,
-            asks: Asker::new(self.name, self.nodes, self.owner),
+            asks: Asker::new(self.name, self.nodes, self.owner, self.authorities)
+                .map_err(LockError::Invalid)?,
             publish,
             lease_file: self.lease_file,
             stopped,
@@ -278,17 +285,20 @@ impl Worker {
             }
             self.wait();
         }
-        let release = self.call.take();
-        let begun = Moment::now();
-        if let Some(call) = release {
-            while matches!(self.asks.ask(&call), Reply::None)
-                && Moment::now().since(begun) < RELEASE
-            {
-                thread::sleep(Duration::from_nanos(RETRY.as_nanos()));
-            }
-        }
+        self.release();
         let ending = self.ending.clone();
         self.publish.send_replace(ClaimState::Over(ending));
+    }
+
+    /// Tells a leader that the lock is not needed any more, if that is what is to be sent: a KEEP that was due when the lock
+    /// turned out to be gone would be a call of a client that has ended.
+    fn release(&mut self) {
+        let release = self.call.take().filter(|call| call.request == Request::Release);
+        let Some(call) = release else { return };
+        let begun = Moment::now();
+        while matches!(self.asks.ask(&call), Reply::None) && Moment::now().since(begun) < RELEASE {
+            thread::sleep(Duration::from_nanos(RETRY.as_nanos()));
+        }
     }
 
     fn take(&mut self, reply: Reply, sent: Moment) {
@@ -433,18 +443,21 @@ struct Asker {
     /// The node that answered as the leader last, or is asked next.
     current: usize,
     agent: Agent,
+    authorities: Authorities,
+    /// Nodes whose certificate is wrong.
+    distrusted: Throttle<usize>,
 }
 
 impl Asker {
-    fn new(name: LockName, nodes: Vec<String>, owner: String) -> Self {
-        let config = Agent::config_builder()
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .proxy(None)
-            .timeout_connect(Some(PATIENCE))
-            .user_agent(concat!("doyen/", env!("CARGO_PKG_VERSION")))
-            .build();
-        Self { name, owner, nodes, current: 0, agent: config.new_agent() }
+    fn new(
+        name: LockName,
+        nodes: Vec<String>,
+        owner: String,
+        authorities: Authorities,
+    ) -> Result<Self, String> {
+        let config = authorities.client(&nodes)?.timeout_connect(Some(PATIENCE)).build();
+        let (agent, distrusted) = (config.new_agent(), Throttle::new());
+        Ok(Self { name, owner, nodes, current: 0, agent, authorities, distrusted })
     }
 
     /// Asks every node once, until one of them answers as the leader.
@@ -460,7 +473,7 @@ impl Asker {
         Reply::None
     }
 
-    fn ask_one(&self, call: &Call) -> Result<Reply, String> {
+    fn ask_one(&mut self, call: &Call) -> Result<Reply, String> {
         let &Call { claim, round, ref request } = call;
         let (id, owner) = (show_claim(claim), Some(self.owner.clone()));
         match *request {
@@ -489,7 +502,7 @@ impl Asker {
     }
 
     fn post<T: DeserializeOwned>(
-        &self,
+        &mut self,
         path: &str,
         body: &impl Serialize,
         timeout: Duration,
@@ -500,7 +513,7 @@ impl Asker {
         let body = serde_json::to_string(body).map_err(|error| error.to_string())?;
         let request = self.agent.post(url).header("content-type", "application/json");
         let request = request.config().timeout_global(Some(timeout)).build();
-        let mut response = request.send(body).map_err(|error| error.to_string())?;
+        let mut response = request.send(body).map_err(|error| self.failed(&error))?;
         let status = response.status().as_u16();
         let term =
             response.headers().get("doyen-term").and_then(|it| it.to_str().ok()?.parse().ok());
@@ -528,6 +541,17 @@ impl Asker {
     }
 }
 
+impl Asker {
+    /// Another node may answer, but a wrong certificate does not mend itself.
+    fn failed(&mut self, error: &ureq::Error) -> String {
+        let Some(why) = self.authorities.describe(error) else { return error.to_string() };
+        if self.distrusted.is_due(self.current) {
+            warn!("lock {}: cannot reach {}: {why}", self.name, self.nodes[self.current]);
+        }
+        why
+    }
+}
+
 #[derive(serde::Deserialize)]
 struct Detail {
     detail: String,
@@ -536,11 +560,55 @@ struct Detail {
 fn of_lock(claim: ClaimId, round: Round, answer: LockAnswer) -> Answer {
     let (term, verdict) = match answer {
         LockAnswer::Held { term, token, .. } => {
-            (term, Verdict::Held(wire::fence_of(FencingToken(token))))
+            (term, Verdict::Held(fence_of(FencingToken(token))))
         }
         LockAnswer::Waiting { term, ticket, ahead, requeued, .. } => {
             (term, Verdict::Waiting { ticket: ticket.into(), ahead, requeued })
         }
     };
     Answer { claim, round, term: Term(term), verdict }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::ErrorKind;
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn a_claim_that_is_over_is_not_kept() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        listener.set_nonblocking(true).expect("a setting");
+        let node = format!("http://{}", listener.local_addr().expect("an address"));
+        let name: LockName = "a".parse().expect("a name");
+        let (publish, _state) = watch::channel(ClaimState::default());
+        let (_stop, stopped) = mpsc::channel();
+        let mut worker = Worker {
+            config: Config::new(0),
+            client: Client::default(),
+            timers: BTreeMap::new(),
+            call: None,
+            ending: Ending::Lost,
+            asks: Asker::new(name, vec![node], "test".to_owned(), Authorities::default())
+                .expect("plain HTTP needs no authority"),
+            publish,
+            lease_file: None,
+            stopped,
+        };
+        let claim = ClaimId(7);
+        worker.handle(Event::Request(claim));
+        let fence = Fence { term: Term(1), number: 1 };
+        let answer = |verdict| Answer { claim, round: Round(1), term: Term(1), verdict };
+        worker.take_answer(answer(Verdict::Held(fence)), Moment::now());
+        // It is time to keep it, and then a late answer says that it is gone.
+        worker.timers.insert(Timer::Keep, Moment::default());
+        worker.fire_due();
+        assert!(worker.call.is_some());
+        worker.take_answer(answer(Verdict::Gone), Moment::now());
+        assert!(worker.client.section().is_outside());
+        worker.release();
+        let asked = listener.accept().map(drop).map_err(|error| error.kind());
+        assert_eq!(asked, Err(ErrorKind::WouldBlock), "the leader was asked to keep it");
+    }
 }

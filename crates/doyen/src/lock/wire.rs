@@ -1,26 +1,8 @@
 //! What calls and answers about locks carry over HTTP.
 
-use doyen_core::lock::grantor::MOST_GRANTS;
 use doyen_core::lock::{ClaimId, Ticket};
 use doyen_core::members::Term;
-use doyen_core::protocol::Fence;
 use serde::{Deserialize, Serialize};
-
-use crate::leadership::FencingToken;
-
-/// How many fencing tokens of locks there are in a term.
-const TOKENS_PER_TERM: u64 = MOST_GRANTS + 1;
-
-/// The fence of a grant as one number that rises: the term times 2³², plus the number of the grant in that term.
-pub fn token_of(fence: Fence) -> Option<FencingToken> {
-    let first = fence.term.0.checked_mul(TOKENS_PER_TERM)?;
-    (fence.number < TOKENS_PER_TERM).then_some(FencingToken(first + fence.number))
-}
-
-/// The fence that a token of a lock stands for.
-pub fn fence_of(FencingToken(token): FencingToken) -> Fence {
-    Fence { term: Term(token / TOKENS_PER_TERM), number: token % TOKENS_PER_TERM }
-}
 
 /// A claim as it is written: 32 hexadecimal digits.
 pub fn show_claim(ClaimId(claim): ClaimId) -> String {
@@ -31,6 +13,26 @@ pub fn show_claim(ClaimId(claim): ClaimId) -> String {
 pub fn parse_claim(text: &str) -> Option<ClaimId> {
     let is_plain = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     is_plain.then(|| u128::from_str_radix(text, 16).ok().map(ClaimId)).flatten()
+}
+
+/// The longest name of an owner, in bytes.
+pub const LONGEST_OWNER: usize = 64;
+
+/// Whether a leader accepts this name of an owner.
+pub fn is_owner(name: &str) -> bool {
+    name.len() <= LONGEST_OWNER && !name.chars().any(char::is_control)
+}
+
+/// A name that a leader accepts: without control characters, and cut off where it is too long.
+pub fn to_owner(name: &str) -> String {
+    let mut owner = String::new();
+    for letter in name.chars().filter(|letter| !letter.is_control()) {
+        if owner.len() + letter.len_utf8() > LONGEST_OWNER {
+            break;
+        }
+        owner.push(letter);
+    }
+    owner
 }
 
 /// A place in the queue of a lock.
@@ -187,14 +189,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_rise_as_fences_do_and_stand_for_them() {
-        let fence = |term, number| Fence { term: Term(term), number };
-        let fences = [fence(1, 1), fence(1, MOST_GRANTS), fence(2, 1), fence(1 << 31, 7)];
-        let tokens = fences.map(|fence| token_of(fence).expect("a token"));
-        assert!(tokens.is_sorted());
-        assert_eq!(tokens.map(fence_of), fences);
-        assert_eq!(token_of(fence(1 << 32, 1)), None);
-        assert_eq!(token_of(fence(1, MOST_GRANTS + 1)), None);
+    fn an_owner_is_short_plain_text() {
+        for name in ["job", "", &"ü".repeat(40), "two\nlines", &"x".repeat(65)] {
+            let owner = to_owner(name);
+            assert!(is_owner(&owner), "{owner}");
+            assert_eq!(is_owner(name), owner == name, "{name}");
+        }
+        assert_eq!(to_owner(&"ü".repeat(40)).len(), LONGEST_OWNER);
     }
 
     #[test]

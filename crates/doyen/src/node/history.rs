@@ -7,10 +7,11 @@ pub(super) mod file;
 
 use std::time::Duration;
 
-use doyen_core::change::{ElectionReason, LeaderChange, Names, StepDownReason, TransferReason};
+use doyen_core::change::{ElectionReason, LeaderChange, Names, StepDownReason};
 use doyen_core::members::{NodeId, Term};
 use doyen_core::protocol::View;
 
+use super::commander::{self, Commander};
 use super::log::LogLine;
 use super::wire::Rejection;
 use crate::clock::Moment;
@@ -69,8 +70,8 @@ const LATE: Duration = Duration::from_millis(100);
 pub(super) struct Circumstance {
     /// When the lease ended whose end is being handled.
     pub(super) lease_ended: Option<Moment>,
-    /// Who gave the last command that makes a leader transfer leadership.
-    pub(super) commanded_by: Option<String>,
+    /// The last command that makes a leader transfer leadership, and that leader.
+    pub(super) commanded: Option<(NodeId, Commander)>,
     /// When the leader before the present one was last heard, if there was one.
     pub(super) predecessor_heard: Option<Moment>,
     /// Why datagrams from the leader's address are rejected, if they are.
@@ -78,8 +79,21 @@ pub(super) struct Circumstance {
 }
 
 impl Circumstance {
+    /// A member says who had it move leadership. A command to `me`, in that term or later, is not forgotten for it.
+    pub(super) fn hear_of(&mut self, commander: Commander, from: NodeId, me: NodeId) {
+        let own = self.commanded.as_ref().filter(|(leader, _)| *leader == me);
+        if own.is_none_or(|(_, own)| own.term < commander.term) {
+            self.commanded = Some((from, commander));
+        }
+    }
+
     /// What it adds to the text of a change.
-    pub(super) fn describe(&self, change: LeaderChange, now: Moment) -> String {
+    pub(super) fn describe(&self, change: LeaderChange, me: NodeId, now: Moment) -> String {
+        if let Some((leader, last_term)) = commander::transferred_by(change, me) {
+            let known = self.commanded.as_ref();
+            let known = known.filter(|(of, it)| *of == leader && it.term <= last_term);
+            return known.map_or_else(String::new, |(_, it)| format!("; command from {}", it.by));
+        }
         match change {
             LeaderChange::LeaseLapsed { .. }
             | LeaderChange::SteppedDown { reason: StepDownReason::NoMajority, .. } => {
@@ -89,16 +103,6 @@ impl Circumstance {
                     format!("; it ended {late:.1} s ago, and this process did not run meanwhile")
                 })
             }
-            LeaderChange::SteppedDown {
-                reason: StepDownReason::Transferred { reason, .. },
-                ..
-            } => match (reason, &self.commanded_by) {
-                (
-                    TransferReason::Resigned | TransferReason::Requested | TransferReason::Drained,
-                    Some(by),
-                ) => format!("; command from {by}"),
-                _ => String::new(),
-            },
             LeaderChange::LostContact { .. } => {
                 let rejected = self.rejected.map(Rejection::name);
                 rejected.map_or_else(String::new, |reason| {
@@ -136,12 +140,17 @@ pub(super) fn log_line(change: LeaderChange, me: NodeId, name: Names<'_>) -> Log
         }
     };
     let (leader, term) = (leader.map(name), Some(term.0));
-    LogLine { leader, term, reason, ..LogLine::info(event, "") }
+    let line = match change {
+        LeaderChange::LostContact { .. } | LeaderChange::LeaseLapsed { .. } => LogLine::warning,
+        _ => LogLine::info,
+    };
+    LogLine { leader, term, reason, ..line(event, "") }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use doyen_core::change::TransferReason;
     use doyen_core::protocol::Role;
 
     /// The changes that member 2 derives if these are its leaders, one after the other.
@@ -167,27 +176,50 @@ mod tests {
     }
 
     #[test]
+    fn another_member_does_not_replace_who_commanded_this_leader() {
+        let (me, other) = (NodeId(1), NodeId(2));
+        let commander = |term, by: &str| Commander { term: Term(term), by: by.to_owned() };
+        let own = Some((me, commander(5, "own")));
+        let mut known = Circumstance { commanded: own.clone(), ..Circumstance::default() };
+        known.hear_of(commander(5, "theirs"), other, me);
+        assert_eq!(known.commanded, own);
+        known.hear_of(commander(6, "theirs"), other, me);
+        known.hear_of(commander(5, "again"), other, me);
+        assert_eq!(known.commanded, Some((other, commander(5, "again"))));
+    }
+
+    #[test]
     fn circumstances_are_part_of_the_text() {
         let second = |seconds: u64| Moment::from_nanos(seconds * 1_000_000_000);
-        let term = Term(1);
+        let (me, term) = (NodeId(1), Term(1));
         let lapsed = LeaderChange::LeaseLapsed { term };
         let late = Circumstance { lease_ended: Some(second(10)), ..Circumstance::default() };
-        let text = late.describe(lapsed, second(15));
+        let text = late.describe(lapsed, me, second(15));
         assert_eq!(text, "; it ended 5.0 s ago, and this process did not run meanwhile");
-        assert_eq!(late.describe(lapsed, second(10)), "");
+        assert_eq!(late.describe(lapsed, me, second(10)), "");
         let left = |reason| LeaderChange::SteppedDown {
             term,
             reason: StepDownReason::Transferred { to: None, reason },
         };
-        let by = Circumstance { commanded_by: Some("n".to_owned()), ..Circumstance::default() };
-        assert_eq!(by.describe(left(TransferReason::Requested), second(1)), "; command from n");
-        assert_eq!(by.describe(left(TransferReason::Outranked), second(1)), "");
-        assert_eq!(by.describe(left(TransferReason::ShuttingDown), second(1)), "");
+        let commander = Commander { term, by: "n".to_owned() };
+        let by = Circumstance { commanded: Some((me, commander)), ..Circumstance::default() };
+        let told = |change| by.describe(change, me, second(1));
+        assert_eq!(told(left(TransferReason::Requested)), "; command from n");
+        assert_eq!(told(left(TransferReason::Outranked)), "");
+        assert_eq!(told(left(TransferReason::ShuttingDown)), "");
+        let follows = |by, term| LeaderChange::Follows {
+            leader: NodeId(2),
+            term: Term(term),
+            reason: ElectionReason::Transferred { by, reason: TransferReason::Drained },
+        };
+        assert_eq!(told(follows(me, 2)), "; command from n");
+        assert_eq!(told(follows(NodeId(3), 2)), "", "it was another leader that was told");
+        assert_eq!(told(follows(me, 1)), "", "it was told later");
         let lost = LeaderChange::LostContact { leader: NodeId(3), term };
         let key = Circumstance { rejected: Some(Rejection::Key), ..Circumstance::default() };
-        let text = key.describe(lost, second(1));
+        let text = key.describe(lost, me, second(1));
         assert_eq!(text, "; its datagrams arrive and are rejected: key");
-        assert_eq!(by.describe(lost, second(1)), "");
+        assert_eq!(told(lost), "");
     }
 
     #[test]

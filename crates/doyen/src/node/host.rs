@@ -4,11 +4,14 @@
 //! commands from the rest of the program. Each is bounded, so that none can starve the others: of a flood of datagrams it
 //! takes [`BATCH`], then the timers have their turn. Due lease timers are handled before every single event.
 
+mod groups;
+
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use doyen_core::change::LeaderChange;
+use doyen_core::group::rider::Rider;
 use doyen_core::handover::last_messages;
 use doyen_core::host::apply;
 use doyen_core::members::{NodeId, PeerSet};
@@ -24,7 +27,9 @@ use rand_pcg::rand_core::Rng as _;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
+use super::commander::{Commander, transferred_by};
 use super::counters::Counters;
+use super::groups::GroupHost;
 use super::history::{Circumstance, ViewHistory};
 use super::inspect::{HostView, awaited, inspect, reaches};
 use super::log::LogLine;
@@ -42,6 +47,7 @@ use super::{Command, CommandError, Failure};
 use crate::clock::Moment;
 use crate::config::Settings;
 use crate::guardian::Datagram;
+use crate::guardian::lease_file::Lease;
 
 /// How many datagrams are handled before the timers have their turn.
 const BATCH: usize = 64;
@@ -66,6 +72,7 @@ pub(super) struct Resources {
     pub(super) store: Store,
     pub(super) publisher: Publisher,
     pub(super) commands: CommandReceiver,
+    pub(super) groups: Option<GroupHost>,
     pub(super) random: Pcg64Mcg,
 }
 
@@ -81,6 +88,8 @@ pub(super) struct Host {
     store: Store,
     publisher: Publisher,
     commands: CommandReceiver,
+    /// The groups with leaders of their own.
+    groups: Option<GroupHost>,
     tracer: Option<Tracer>,
     warnings: Warnings,
     random: Pcg64Mcg,
@@ -115,6 +124,8 @@ struct Arrived {
     from: NodeId,
     letter: Letter,
     version: u8,
+    /// What the groups say with it.
+    rider: Option<Rider>,
 }
 
 impl Host {
@@ -125,7 +136,7 @@ impl Host {
         resources: Resources,
         header: Option<Header>,
     ) -> Result<Self, Failure> {
-        let Resources { settings, network, store, publisher, commands, random } = resources;
+        let Resources { settings, network, store, publisher, commands, groups, random } = resources;
         let (id, mut effects) = (settings.me, Effects::new());
         let member = Process::start(id, &config, boot, &mut effects);
         let did = trace::told::<Process>(effects.list());
@@ -143,11 +154,12 @@ impl Host {
             id,
             member,
             effects,
-            timers: Timers::new(Process::is_lease),
+            timers: Timers::new(|&timer| Process::is_lease(timer)),
             network,
             store,
             publisher,
             commands,
+            groups,
             tracer,
             warnings,
             random,
@@ -168,6 +180,7 @@ impl Host {
             config,
         };
         host.carry_out()?;
+        host.follow_with_groups();
         Ok(host)
     }
 
@@ -215,7 +228,8 @@ impl Host {
         // The end of work wakes the loop. The last permit may have ended long ago: that is no delay.
         let retires_at = self.retires_at.filter(|_| !self.publisher.has_work());
         let retires_at = retires_at.map(|at| at.max(Moment::now()));
-        let due = [self.timers.next_due(), self.ends_by, retires_at];
+        let groups = self.groups.as_ref().and_then(GroupHost::next_due);
+        let due = [self.timers.next_due(), self.ends_by, retires_at, groups];
         let wake = due.into_iter().flatten().min().map_or(snapshot, |due| due.min(snapshot));
         let wait = wake.since(Moment::now());
         let wait = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: wait.subsec_nanos().into() };
@@ -247,6 +261,7 @@ impl Host {
             taken += 1;
         }
         self.has_more_commands = taken == COMMANDS;
+        self.send_riders();
         self.network.run_periodic();
         Ok(())
     }
@@ -254,10 +269,15 @@ impl Host {
     /// Whether it is stopping and no longer leads, or has waited for that long enough.
     fn is_over(&self) -> bool {
         let leads = Process::has_leases(&self.config) && self.member.view().role.leads();
-        self.ends_by.is_some_and(|latest| !leads || Moment::now() >= latest)
+        let is_needed = leads || self.hands_over_groups();
+        self.ends_by.is_some_and(|latest| !is_needed || Moment::now() >= latest)
     }
 
     fn expire_leases(&mut self) -> Result<(), Failure> {
+        let lease = self.leased_term();
+        if let Some(groups) = &mut self.groups {
+            groups.expire(lease);
+        }
         let mut deadline = self.lease_deadline();
         while let Some(timer) = self.timers.pop_lease(Moment::now()) {
             self.circumstance.lease_ended = deadline.filter(|&deadline| deadline <= Moment::now());
@@ -292,15 +312,25 @@ impl Host {
                     let warning = self.warnings.dropped(&self.settings, dropped);
                     self.log(warning);
                 }
-                Received::Relayed(relayed) => self.publisher.relay(relayed),
+                Received::Relayed(relayed) => match Commander::decode(&relayed.bytes) {
+                    Some(commander) => {
+                        self.circumstance.hear_of(commander, relayed.from, self.id);
+                    }
+                    None => self.publisher.relay(relayed),
+                },
+                Received::Rider { from, session, rider } => self.handle_rider(from, session, rider),
                 Received::Letter { at, opened } => {
                     let (from, version) = (opened.envelope.from, opened.version);
-                    let Some(letter) = opened.into_letter(algorithm, at) else {
+                    let Some((letter, rider)) = opened.into_letter_and_rider(algorithm, at) else {
                         self.publisher.counters().reject(Rejection::Malformed);
                         continue;
                     };
+                    let rider = rider.unwrap_or_else(|reason| {
+                        self.publisher.counters().reject(reason);
+                        None
+                    });
                     let is_inner = matches!(letter.content, Content::Inner(_));
-                    let arrived = Arrived { from, letter, version };
+                    let arrived = Arrived { from, letter, version, rider };
                     match is_inner {
                         true => batch.push(arrived),
                         false => self.handle_letter(arrived)?,
@@ -317,10 +347,14 @@ impl Host {
     }
 
     fn handle_letter(&mut self, arrived: Arrived) -> Result<(), Failure> {
-        let Arrived { from, letter: message, version } = arrived;
-        self.network.begin_letter(from, message.session, version);
+        let Arrived { from, letter: message, version, rider } = arrived;
+        let session = message.session;
+        self.network.begin_letter(from, session, version);
         self.handle(Event::Message { from, message })?;
-        self.network.end_letter(self.member.contact(from));
+        let counts = self.network.end_letter(self.member.contact(from));
+        if let Some(rider) = rider.filter(|_| counts) {
+            self.handle_rider(from, session, rider);
+        }
         Ok(())
     }
 
@@ -329,6 +363,10 @@ impl Host {
         let now = Moment::now();
         while let Some(timer) = self.timers.pop(now) {
             self.handle(Event::Timer(timer))?;
+        }
+        let lease = self.leased_term();
+        if let Some(groups) = &mut self.groups {
+            groups.fire(lease);
         }
         Ok(())
     }
@@ -350,6 +388,7 @@ impl Host {
         }
         self.carry_out()?;
         self.adopt_timing();
+        self.follow_with_groups();
         Ok(())
     }
 
@@ -357,7 +396,11 @@ impl Host {
     fn adopt_timing(&mut self) {
         let term = self.member.view().term;
         if let Some(next) = self.next_timing.take_if(|next| next.set_in < term) {
-            next.adopt(&mut self.config.inner.inner.inner);
+            let config = &mut self.config.inner.inner.inner;
+            next.adopt(config);
+            if let Some(groups) = &mut self.groups {
+                groups.set_preemption(config.quorum.preemption, config.timing.preempt);
+            }
             let text = format!("uses its new timing from term {term} on");
             self.log(LogLine::info("timing-adopted", text));
         }
@@ -412,7 +455,7 @@ impl Host {
 
     /// The deadline of the lease under which this member leads.
     fn lease_deadline(&self) -> Option<Moment> {
-        self.member.lease().and_then(|timer| self.timers.due_of(timer))
+        self.member.lease().and_then(|timer| self.timers.due_of(&timer))
     }
 
     /// A uniformly distributed delay from `min..=max`, in nanoseconds.
@@ -440,13 +483,16 @@ impl Host {
                         | AdminCommand::Resign
                         | AdminCommand::Drain { .. }
                 );
-                let before = self.circumstance.commanded_by.clone();
+                let before = self.circumstance.commanded.clone();
                 if moves {
-                    self.circumstance.commanded_by = by;
+                    let term = self.member.view().term;
+                    self.circumstance.commanded = by.map(|by| (self.id, Commander { term, by }));
                 }
                 let result = self.apply_command(command)?;
                 if result.is_err() {
-                    self.circumstance.commanded_by = before;
+                    self.circumstance.commanded = before;
+                } else if moves {
+                    self.tell_commander();
                 }
                 // A caller whose command was accepted must see its effect in the status.
                 self.changed = true;
@@ -470,8 +516,20 @@ impl Host {
                 self.next_timing = Some(NextTiming { config: *config, set_in });
                 let _ = answer.send(Ok(()));
             }
-            Command::Relay { to, bytes, answer } => {
-                let _ = answer.send(self.network.relay(to, &bytes, self.publisher.counters()));
+            Command::Guard { lease_file, handover, answer } => {
+                let term = self.member.view().term.0;
+                let lease = self.lease_deadline().map(|deadline| Lease { deadline, term });
+                let guarded = self.publisher.guard(lease_file, handover, lease);
+                self.prepared = None;
+                self.prepare_handover();
+                let failed = |error: io::Error| CommandError::NotReloaded(error.to_string());
+                let _ = answer.send(guarded.map_err(failed));
+            }
+            // One whose sender has given up must not be sent behind its back.
+            Command::Relay { answer, .. } if answer.is_closed() => {}
+            Command::Relay { to, session, bytes, answer } => {
+                let counters = self.publisher.counters();
+                let _ = answer.send(self.network.relay(to, session, &bytes, counters));
             }
             Command::AddressResolved { member, address: Some(address) } => {
                 self.network.resolved(member, address);
@@ -487,9 +545,11 @@ impl Host {
                     // If no other member can lead, it does not wait: its lease will run out.
                     let grace = match self.apply_command(AdminCommand::ShutDown)? {
                         Ok(()) => grace,
-                        Err(_) => Duration::ZERO,
+                        Err(_) if self.member.view().role.leads() => Duration::ZERO,
+                        Err(_) => grace.min(self.longest_handover()),
                     };
                     self.ends_by = Some(Moment::now().after_nanos(grace.as_nanos() as u64));
+                    self.follow_with_groups();
                 }
             }
         }
@@ -529,7 +589,7 @@ impl Host {
         let by_algorithm = |peer| reaches(member, config, self.id, peer);
         let reachable = self.network.reachable(now, by_algorithm);
         let tag = |timer| session::Timer::Inner(node::Timer::Inner(timer));
-        let remaining = |timer| self.timers.due_of(tag(timer)).map(|due| due.since(now));
+        let remaining = |timer| self.timers.due_of(&tag(timer)).map(|due| due.since(now));
         let view = HostView { me: self.id, reachable: &reachable, remaining: &remaining };
         let diagnostics = inspect(member, config, &view);
 
@@ -613,6 +673,30 @@ impl Host {
             _ => None,
         };
         self.publisher.record(change, self.store.incarnation(), &self.circumstance, one_way_us);
+        match change {
+            // What was commanded before is over.
+            LeaderChange::BecameLeader { .. } | LeaderChange::Follows { .. } => {
+                self.circumstance.commanded = None;
+            }
+            LeaderChange::SteppedDown { .. } if transferred_by(change, self.id).is_some() => {
+                self.tell_commander();
+            }
+            _ => {}
+        }
+    }
+
+    /// Tells the others who gave this leader the command to move leadership.
+    fn tell_commander(&mut self) {
+        let Some((leader, commander)) = &self.circumstance.commanded else { return };
+        if *leader != self.id {
+            return;
+        }
+        let bytes = commander.encode();
+        let others: Vec<NodeId> = self.settings.core.members.others(self.id).collect();
+        for member in others {
+            // A member that cannot be told, or that does not know of this, has less in its history.
+            let _ = self.network.relay(member, None, &bytes, self.publisher.counters());
+        }
     }
 }
 
@@ -632,7 +716,9 @@ impl doyen_core::host::Host<Process> for Host {
     }
 
     fn send(&mut self, to: NodeId, message: Letter) -> Result<(), Failure> {
-        self.network.send(to, &message, self.publisher.counters());
+        let lease = self.leased_term();
+        let rider = self.groups.as_mut().and_then(|groups| groups.rider(lease, to, &message));
+        self.network.send(to, &message, rider.as_ref(), self.publisher.counters());
         Ok(())
     }
 
@@ -642,7 +728,7 @@ impl doyen_core::host::Host<Process> for Host {
     }
 
     fn cancel(&mut self, timer: Timer) {
-        self.timers.disarm(timer);
+        self.timers.disarm(&timer);
     }
 
     fn announce(&mut self, view: View) {

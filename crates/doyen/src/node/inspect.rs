@@ -65,6 +65,11 @@ pub(super) fn reaches(
     }
 }
 
+/// Whether the operator has drained the member.
+pub(super) fn is_drained(member: &AnyProtocol) -> bool {
+    matches!(member, AnyProtocol::Quorum(quorum) if quorum.is_drained())
+}
+
 /// While the member rejoins: the members that have not answered yet.
 pub(super) fn awaited(member: &AnyProtocol) -> Option<PeerSet> {
     match member {

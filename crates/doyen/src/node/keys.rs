@@ -7,6 +7,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
+use tokio::sync::OwnedMutexGuard;
 
 use super::{Command, CommandError, Handle};
 use crate::key::{Key, KeyFile, KeyFileError, Keyring};
@@ -16,10 +17,20 @@ use crate::key::{Key, KeyFile, KeyFileError, Keyring};
 pub enum KeyStep {
     /// Add this key: it opens, and does not seal yet.
     Add(Key),
-    /// Seal with the key that has this fingerprint.
-    Promote(String),
-    /// Remove all keys but the one with this fingerprint, which must be the one that seals.
-    Retire(String),
+    /// Seal with this key.
+    Promote(Chosen),
+    /// Remove all keys but this one, which must be the one that seals.
+    Retire(Chosen),
+}
+
+/// A key that is chosen among those that a member has.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Chosen {
+    /// Its fingerprint.
+    pub fingerprint: String,
+    /// If given: the fingerprints of all keys that the member must have, in any order. If it has others, another rotation
+    /// is under way, and nothing changes.
+    pub among: Option<Vec<String>>,
 }
 
 /// The fingerprints of a node's keys.
@@ -55,6 +66,21 @@ impl Keys {
     }
 }
 
+/// Keys that were read and are not used yet. Until they are, no step of a rotation is taken.
+#[derive(Debug)]
+pub struct NewKeys {
+    handle: Handle,
+    keys: Keyring,
+    _changing: OwnedMutexGuard<()>,
+}
+
+impl NewKeys {
+    /// Uses them, and returns them as text. If that fails, the old ones stay.
+    pub async fn adopt(self) -> Result<String, CommandError> {
+        self.handle.use_keys(self.keys).await
+    }
+}
+
 fn invalid(error: impl std::fmt::Display) -> CommandError {
     CommandError::InvalidKeys(error.to_string())
 }
@@ -62,8 +88,14 @@ fn invalid(error: impl std::fmt::Display) -> CommandError {
 impl Handle {
     /// Reads the key file again and returns the keys as text; if that fails, the old keys stay.
     pub async fn reload_keys(&self) -> Result<String, CommandError> {
-        let _changing = self.keys.changing.lock().await;
-        self.use_key_file().await
+        self.read_keys().await?.adopt().await
+    }
+
+    /// Reads the key file again. Nothing changes before the keys are adopted.
+    pub async fn read_keys(&self) -> Result<NewKeys, CommandError> {
+        let changing = Arc::clone(&self.keys.changing).lock_owned().await;
+        let keys = self.keys_in_file().await?;
+        Ok(NewKeys { handle: self.clone(), keys, _changing: changing })
     }
 
     /// Takes a step of a rotation, and returns the keys as text. If it fails, nothing has changed.
@@ -74,17 +106,16 @@ impl Handle {
         };
         blocking(move || match step {
             KeyStep::Add(key) => file.add(&key),
-            KeyStep::Promote(fingerprint) => file.promote(&fingerprint),
-            KeyStep::Retire(fingerprint) => file.retire(&fingerprint),
+            KeyStep::Promote(key) => file.promote(&key.fingerprint, key.among.as_deref()),
+            KeyStep::Retire(key) => file.retire(&key.fingerprint, key.among.as_deref()),
         })
         .await?;
-        self.use_key_file().await
+        self.use_keys(self.keys_in_file().await?).await
     }
 
     /// The key with this fingerprint, from the file.
     pub async fn key(&self, fingerprint: String) -> Result<Key, CommandError> {
-        let file = self.keys.file.clone();
-        let keys = blocking(move || Keyring::of(file.as_ref())).await?;
+        let keys = self.keys_in_file().await?;
         let mut keys = keys.keys().iter();
         let key = keys.find(|key| key.fingerprint() == fingerprint).cloned();
         key.ok_or_else(|| invalid(format!("there is no key {fingerprint} here")))
@@ -112,9 +143,12 @@ impl Handle {
         }
     }
 
-    async fn use_key_file(&self) -> Result<String, CommandError> {
+    async fn keys_in_file(&self) -> Result<Keyring, CommandError> {
         let file = self.keys.file.clone();
-        let keys = blocking(move || Keyring::of(file.as_ref())).await?;
+        blocking(move || Keyring::of(file.as_ref())).await
+    }
+
+    async fn use_keys(&self, keys: Keyring) -> Result<String, CommandError> {
         let (text, fingerprints) = (keys.told(), keys.fingerprints());
         self.send(|answer| Command::UseKeys(keys, answer)).await?;
         *self.keys.in_use() = fingerprints;

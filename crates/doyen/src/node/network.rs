@@ -13,8 +13,8 @@
 //! answered whatever the sender's configuration is, and a member counts as configured otherwise when such an answer says
 //! so. A node that is not on this node's list is answered too: so it learns that the two lists differ.
 //!
-//! **Relayed packets** ([`relay`](super::relay)) go to and come from the present session of a member only. Their counter
-//! is not compared: what is above them numbers its calls.
+//! **Relayed packets** ([`relay`](super::relay)) and riders without a letter go to and come from the present session of a
+//! member only, and have counters of their own: what is recorded and repeated is dropped here, and causes no answer.
 //!
 //! **Names** are looked up at the start, and again while a member is silent.
 
@@ -25,9 +25,11 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
+use doyen_core::group::rider::Rider;
 use doyen_core::members::{Incarnation, NodeId, PeerSet, SessionId};
 use doyen_core::node::Packet;
 use doyen_core::registry::{AnyMessage, EarlierMessage};
+use doyen_core::session::window::Window;
 use doyen_core::session::{self, Challenge, Greeting, Letter};
 
 use super::Failure;
@@ -39,6 +41,7 @@ use super::resolver::{self, Resolver};
 use super::waker::CommandSender;
 use super::wire::{
     Content, EARLIEST, Envelope, LIMIT, Opened, RELAYS, Rejection, Sealer, Unsealed, VERSION,
+    read_rider,
 };
 use crate::clock::Moment;
 use crate::config::{Member, Settings};
@@ -67,6 +70,10 @@ const REJECTED: Duration = Duration::from_secs(10);
 /// How many challenges to a member are remembered. More are not open at once: one to its present process, one to any other,
 /// and a few to processes at the address to which it has moved.
 const MOST_ASKED: usize = 4;
+
+/// The longest datagram with a letter and a rider: it fits into one packet of every IPv6 network (1280 bytes), with its headers.
+/// Where fragments are dropped, the election must not depend on a longer one.
+const UNFRAGMENTED: usize = 1_200;
 
 /// What a process sends.
 type Outgoing = Letter<Packet<AnyMessage>>;
@@ -111,6 +118,10 @@ pub(super) struct Peer {
     met: Option<(SessionId, u8)>,
     /// How many of its letters have been accepted.
     accepted: u64,
+    /// How many packets have been relayed to it.
+    relayed: u64,
+    /// Which packets of its current session have arrived.
+    relays: Window,
     /// When its last letter was accepted.
     pub(super) last_seen: Option<Moment>,
     /// The smoothed round-trip time.
@@ -150,6 +161,8 @@ pub(super) enum Received<'a> {
     Letter { at: Option<SocketAddr>, opened: Opened<'a> },
     /// A packet for the layers that relay.
     Relayed(Relayed),
+    /// What the groups of a member's present process say without a letter.
+    Rider { from: NodeId, session: SessionId, rider: Rider },
 }
 
 /// A datagram that was dropped.
@@ -237,6 +250,13 @@ impl Network {
             admitted.map(|()| ((peer.configured != Some(source)).then_some(source), opened))
         });
         let reason = match admitted {
+            Ok((_, Opened { content: Content::Rider(bytes), envelope, .. })) => {
+                let Envelope { from, session, .. } = envelope;
+                match read_rider(bytes) {
+                    Some(rider) => return Ok(Received::Rider { from, session, rider }),
+                    None => Rejection::Malformed,
+                }
+            }
             Ok((_, Opened { content: Content::Relay(bytes), envelope, .. })) => {
                 let Envelope { from, session, .. } = envelope;
                 return Ok(Received::Relayed(Relayed { from, session, bytes: bytes.to_vec() }));
@@ -272,15 +292,20 @@ impl Network {
         self.current = Some(Current { from, session, version });
     }
 
-    /// The letter has been handled; `contact` is what the sessions know about its sender.
-    pub(super) fn end_letter(&mut self, contact: Option<session::Contact>) {
+    /// The letter has been handled; `contact` is what the sessions know about its sender. Returns whether the letter counted:
+    /// it came from the present process of its sender, for the first time.
+    pub(super) fn end_letter(&mut self, contact: Option<session::Contact>) -> bool {
         let (Some(Current { from, session, version }), Some(contact)) =
             (self.current.take(), contact)
         else {
-            return;
+            return false;
         };
-        let Some(peer) = self.peers.get_mut(&from) else { return };
+        let Some(peer) = self.peers.get_mut(&from) else { return false };
         let same = peer.met.filter(|(met, _)| *met == contact.met.session);
+        let counted = same.is_some() && contact.accepted > peer.accepted;
+        if same.is_none() {
+            peer.relays = Window::default();
+        }
         if same.is_none() || contact.accepted > peer.accepted {
             peer.last_seen = Some(Moment::now());
             peer.config_mismatch = false;
@@ -289,9 +314,17 @@ impl Network {
         let speaks = if session == contact.met.session { version.max(known) } else { known };
         peer.met = Some((contact.met.session, speaks));
         (peer.accepted, peer.address) = (contact.accepted, contact.address);
+        counted
     }
 
-    pub(super) fn send(&mut self, to: NodeId, letter: &Outgoing, counters: &Counters) {
+    /// Sends a letter, with what the groups say to its receiver: in one datagram, or in two if one would be long.
+    pub(super) fn send(
+        &mut self,
+        to: NodeId,
+        letter: &Outgoing,
+        rider: Option<&Rider>,
+        counters: &Counters,
+    ) {
         let Some(peer) = self.peers.get_mut(&to) else { return };
         let Some(address) = letter.at.or(peer.configured) else {
             return Counters::add(&counters.unsent, 1);
@@ -305,35 +338,72 @@ impl Network {
         {
             peer.ask(challenge, Moment::now());
         }
+        let mut apart = None;
         for &version in versions {
-            match self.seal(version, to, letter) {
+            let mut sealed = self.seal(version, to, letter, rider);
+            let is_long = match sealed {
+                Ok(()) => self.sealed.len() > UNFRAGMENTED,
+                Err(error) => matches!(error, Unsealed::TooLong(_)),
+            };
+            if is_long && rider.is_some() {
+                // The election goes first.
+                apart = rider;
+                sealed = self.seal(version, to, letter, None);
+            }
+            match sealed {
                 Ok(()) => self.transmit(address, counters),
                 Err(_) => Counters::add(&counters.unsent, 1),
             }
         }
+        if let Some(rider) = apart {
+            self.ride(to, rider, counters);
+        }
     }
 
-    /// Sends a packet to the member's present session.
+    /// Sends a packet to the member's present session, which it returns. If one is given, it must be that.
     pub(super) fn relay(
         &mut self,
         to: NodeId,
+        expected: Option<SessionId>,
         bytes: &[u8],
         counters: &Counters,
-    ) -> Result<(), RelayError> {
-        let peer = self.peers.get(&to).ok_or(RelayError::Unmet)?;
-        let (known, version) = peer.met.ok_or(RelayError::Unmet)?;
+    ) -> Result<SessionId, RelayError> {
+        self.send_to_present(to, expected, &Content::Relay(bytes), counters)
+    }
+
+    /// Sends what the groups say to the member's present session. It may be lost: the next heartbeat repeats it.
+    pub(super) fn ride(&mut self, to: NodeId, rider: &Rider, counters: &Counters) {
+        let Ok(encoded) = postcard::to_allocvec(rider) else { return };
+        if self.send_to_present(to, None, &Content::Rider(&encoded), counters).is_err() {
+            Counters::add(&counters.unsent, 1);
+        }
+    }
+
+    fn send_to_present(
+        &mut self,
+        to: NodeId,
+        expected: Option<SessionId>,
+        content: &Content<'_>,
+        counters: &Counters,
+    ) -> Result<SessionId, RelayError> {
+        let peer = self.peers.get_mut(&to).ok_or(RelayError::Unmet)?;
+        let (met, version) = peer.met.ok_or(RelayError::Unmet)?;
+        if expected.is_some_and(|expected| expected != met) {
+            return Err(RelayError::Restarted);
+        }
         let address = peer.address.or(peer.configured).ok_or(RelayError::Unmet)?;
         if version < RELAYS {
             return Err(RelayError::OlderVersion);
         }
         let (from, session, configuration) = (self.settings.me, self.session, self.configuration);
-        let (known, counter, group) = (Some(known), 1, 0);
+        peer.relayed += 1;
+        let (known, counter, group) = (Some(met), peer.relayed, 0);
         let envelope = Envelope { from, to, session, known, counter, configuration, group };
         self.sealed.clear();
-        let sealed = self.sealer.seal(version, &envelope, &Content::Relay(bytes), &mut self.sealed);
+        let sealed = self.sealer.seal(version, &envelope, content, &mut self.sealed);
         sealed.map_err(|_| RelayError::TooLong)?;
         self.transmit(address, counters);
-        Ok(())
+        Ok(met)
     }
 
     /// Sends what was sealed last. A datagram that cannot be sent is like one that is lost.
@@ -352,12 +422,18 @@ impl Network {
         let peer = self.peers.get(&to)?;
         let address = letter.at.or(peer.configured)?;
         let &version = peer.versions(to, letter.known, false, None).first()?;
-        self.seal(version, to, letter).ok()?;
+        self.seal(version, to, letter, None).ok()?;
         Some(Datagram { address, bytes: self.sealed.clone() })
     }
 
     /// Seals a letter into the buffer for that.
-    fn seal(&mut self, version: u8, to: NodeId, letter: &Outgoing) -> Result<(), Unsealed> {
+    fn seal(
+        &mut self,
+        version: u8,
+        to: NodeId,
+        letter: &Outgoing,
+        rider: Option<&Rider>,
+    ) -> Result<(), Unsealed> {
         let content = match &letter.content {
             session::Content::Greeting(greeting) => Content::Greeting(*greeting),
             session::Content::Roster(roster) => Content::Roster(roster.clone()),
@@ -369,7 +445,11 @@ impl Network {
                     _ => postcard::to_extend(&packet.clone().map(EarlierMessage), room),
                 };
                 // Encoding into a vector cannot fail.
-                self.encoded = encoded.unwrap_or_default();
+                let mut encoded = encoded.unwrap_or_default();
+                if let Some(rider) = rider.filter(|_| version == VERSION) {
+                    encoded = postcard::to_extend(rider, encoded).unwrap_or_default();
+                }
+                self.encoded = encoded;
                 Content::Election(&self.encoded)
             }
         };
@@ -469,10 +549,13 @@ impl Peer {
             self.config_mismatch |= answered.is_some();
             return Err(Rejection::Configuration);
         }
-        if let Content::Relay(_) = opened.content {
+        if let Content::Relay(_) | Content::Rider(_) = opened.content {
             let is_present = self.met.is_some_and(|(met, _)| met == opened.envelope.session);
-            let is_admitted = is_present && known == Some(session);
-            return if is_admitted { Ok(()) } else { Err(Rejection::Session) };
+            if !is_present || known != Some(session) {
+                return Err(Rejection::Session);
+            }
+            let is_new = self.relays.accept(opened.envelope.counter);
+            return if is_new { Ok(()) } else { Err(Rejection::Replayed) };
         }
         if let Some(place) = answered {
             let Asked { at, repeated, .. } = self.asked.remove(place);
@@ -582,6 +665,7 @@ pub(super) fn canonical(address: SocketAddr) -> String {
 mod tests {
     use super::super::wire::{GREETING, OVERHEAD};
     use super::*;
+    use crate::config::Configuration;
 
     /// As docs/operations.md says. If a question were sent in the earlier version alone, one lost datagram could make two
     /// nodes speak that for good.
@@ -641,6 +725,49 @@ mod tests {
         assert_eq!(left, [2, 3, 4, 5].map(challenge));
     }
 
+    #[test]
+    fn a_long_rider_travels_apart_from_its_letter() {
+        use doyen_core::algorithm::quorum;
+        use doyen_core::group::GroupId;
+        use doyen_core::group::rider::{Body, Claims};
+        use doyen_core::members::Term;
+        use doyen_core::node;
+
+        let local = || UdpSocket::bind("127.0.0.1:0").expect("a socket");
+        let peer = local();
+        peer.set_read_timeout(Some(Duration::from_secs(10))).expect("a time limit");
+        let (port, other) = (local().local_addr().unwrap().port(), peer.local_addr().unwrap());
+        let text = format!(
+            "cluster = \"c\"\nid = 1\nstate_dir = \"/tmp\"\n\
+             [[member]]\nid = 1\naddress = \"127.0.0.1:{port}\"\n\
+             [[member]]\nid = 2\naddress = \"{other}\"\n"
+        );
+        let settings = Configuration::parse("doyen.toml", &text).expect("a configuration").settings;
+        let (mine, theirs) = (SessionId::from_random(1), SessionId::from_random(2));
+        let (commands, _received) = super::super::waker::channel().expect("a socket pair");
+        let log = Logger::start("n1".to_owned()).expect("a thread");
+        let keys = Keyring::open_to_all();
+        let mut network = Network::open(&Arc::new(settings), mine, &keys, commands, &log).unwrap();
+        network.peers.get_mut(&NodeId(2)).expect("a peer").met = Some((theirs, VERSION));
+        let message =
+            quorum::Message { config: 7, term: Term(3), pause: None, body: quorum::Body::Nack };
+        let body = node::Body::Plain(AnyMessage::Quorum(message));
+        let packet = Packet { from: Incarnation(1), to: Incarnation(2), body };
+        let content = session::Content::Inner(packet);
+        let letter = Letter { at: None, session: mine, known: Some(theirs), counter: 1, content };
+        let mut lengths = |groups: usize, datagrams: usize| -> Vec<usize> {
+            let claims = Claims { left: vec![GroupId(0); groups], ..Claims::default() };
+            let rider = Rider { list: 5, term: Term(3), body: Body::Claims(claims) };
+            network.send(NodeId(2), &letter, Some(&rider), &Counters::default());
+            let mut buffer = [0; LIMIT];
+            (0..datagrams).map(|_| peer.recv(&mut buffer).expect("a datagram")).collect()
+        };
+        let alone = lengths(0, 1)[0];
+        assert!(lengths(900, 1)[0] <= UNFRAGMENTED);
+        let long = lengths(1_500, 2);
+        assert!(long[0] < alone && long[1] > 1_500, "the letter, and then its rider: {long:?}");
+    }
+
     /// A recording from before a change of the configuration must not make a healthy member look misconfigured.
     #[test]
     fn only_an_answer_shows_that_a_member_is_configured_otherwise() {
@@ -693,13 +820,13 @@ mod tests {
         let (me, them) = (NodeId(1), NodeId(2));
         let [mine, earlier, theirs] = [7, 6, 8].map(SessionId::from_random);
         let mut peer = Peer::default();
-        let admit = |peer: &mut Peer, session, known| {
+        let admit_number = |peer: &mut Peer, session, known, counter| {
             let envelope = Envelope {
                 from: them,
                 to: me,
                 session,
                 known,
-                counter: 1,
+                counter,
                 configuration: 1,
                 group: 0,
             };
@@ -707,12 +834,17 @@ mod tests {
             let opened = Opened { version: VERSION, envelope, content };
             peer.admit(me, 1, mine, &opened, &Counters::default())
         };
+        let admit = |peer: &mut Peer, session, known| admit_number(peer, session, known, 1);
         assert_eq!(admit(&mut peer, theirs, Some(mine)), Err(Rejection::Session), "not met");
         peer.met = Some((theirs, VERSION));
         assert_eq!(admit(&mut peer, theirs, Some(mine)), Ok(()));
         assert_eq!(admit(&mut peer, theirs, Some(earlier)), Err(Rejection::Session));
         assert_eq!(admit(&mut peer, theirs, None), Err(Rejection::Session));
         assert_eq!(admit(&mut peer, earlier, Some(mine)), Err(Rejection::Session));
+        assert_eq!(admit(&mut peer, theirs, Some(mine)), Err(Rejection::Replayed));
+        assert_eq!(admit_number(&mut peer, theirs, Some(mine), 3), Ok(()));
+        assert_eq!(admit_number(&mut peer, theirs, Some(mine), 2), Ok(()), "overtaken");
+        assert_eq!(admit_number(&mut peer, theirs, Some(mine), 3), Err(Rejection::Replayed));
         assert_eq!((peer.last_seen, peer.accepted), (None, 0), "the election does not see them");
     }
 

@@ -6,7 +6,7 @@
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use doyen_core::change::{ElectionReason, LeaderChange, TransferReason};
 use doyen_core::members::{Incarnation, NodeId, Term};
@@ -16,10 +16,11 @@ use tokio::sync::{mpsc, watch};
 
 use super::counters::Counters;
 use super::history;
+use super::inbox::{self, Inbox};
 use super::log::{LogLine, Logger};
 use super::relay::{self, Relayed};
 use super::status::{Entry, Status};
-use crate::clock::Moment;
+use crate::clock::{Moment, unix_ms};
 use crate::config::Settings;
 use crate::guardian::lease_file::{Lease, LeaseFile};
 use crate::guardian::{Datagram, Handover};
@@ -47,7 +48,7 @@ pub(super) struct Subscription {
     pub(super) status: watch::Receiver<Arc<Status>>,
     pub(super) history: watch::Receiver<Arc<Vec<Entry>>>,
     pub(super) counters: Arc<Counters>,
-    pub(super) relayed: relay::Inbox,
+    pub(super) relayed: Inbox<Relayed>,
 }
 
 /// Both sides, with `status` as the first snapshot.
@@ -56,7 +57,7 @@ pub(super) fn channels(status: Status) -> (Channels, Subscription) {
     let (status, status_reader) = watch::channel(Arc::new(status));
     let (history, history_reader) = watch::channel(Arc::default());
     let (counters, permits) = (Arc::<Counters>::default(), Permits::default());
-    let (relayed, inbox) = relay::channel();
+    let (relayed, inbox) = inbox::channel(relay::WAITING);
     let subscription = Subscription {
         leadership: leadership_reader,
         permits: permits.clone(),
@@ -136,6 +137,22 @@ impl Publisher {
     /// Whether a guardian watches this node.
     pub(super) fn is_guarded(&self) -> bool {
         self.handover.is_some()
+    }
+
+    /// From now on a guardian watches this node, which has this lease.
+    pub(super) fn guard(
+        &mut self,
+        lease_file: Option<LeaseFile>,
+        handover: Handover,
+        lease: Option<Lease>,
+    ) -> io::Result<()> {
+        self.channels.permits.share(handover.try_clone()?);
+        self.handover = Some(handover);
+        if let Some(file) = lease_file {
+            (self.lease_file, self.written_lease) = (Some(file), None);
+            self.write_lease(lease);
+        }
+        Ok(())
     }
 
     /// Gives the guardian what it sends if this process dies. If that fails, it must send nothing older.
@@ -291,7 +308,7 @@ impl Publisher {
         }
         let name = |id| self.settings.name_of(id).to_owned();
         let mut text = change.describe(&name);
-        text += &circumstance.describe(change, now);
+        text += &circumstance.describe(change, self.settings.me, now);
         if let Some(micros) = downtime_us {
             text += &format!("; downtime {:.1} ms", micros as f64 / 1000.0);
         }
@@ -366,9 +383,4 @@ impl Publisher {
         let waited = now.since(self.candidate_since?).as_micros() as u64;
         Some(waited + in_transit.unwrap_or_default())
     }
-}
-
-fn unix_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

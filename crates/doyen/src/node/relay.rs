@@ -1,19 +1,16 @@
 //! Packets that the loop carries between members for other parts of the program, in sealed datagrams.
 //!
-//! The loop neither reads nor repeats them: it seals, opens, and drops what is not between the present processes of two
-//! members. They wait in a bounded queue for the part of the program that reads them, and what finds no
-//! place there is lost. So nothing that arrives grows memory or delays an election. What must arrive, must be executed
-//! once, or is too long for a datagram, is a concern of the layer above.
-
-use std::sync::{Arc, Mutex, PoisonError};
+//! The loop neither reads nor repeats them, except those that the commander sends: it seals, opens, and drops what is not
+//! between the present processes of two members. They wait in a bounded queue for the part of the program that reads them,
+//! and what finds no place there is lost. So nothing that arrives grows memory or delays an election. What must arrive,
+//! must be executed once, or is too long for a datagram, is a concern of the layer above.
 
 use doyen_core::members::{NodeId, SessionId};
-use tokio::sync::mpsc;
 
 use super::CommandError;
 
 /// How many packets may wait.
-const WAITING: usize = 256;
+pub(super) const WAITING: usize = 256;
 
 /// A packet that has arrived.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -32,6 +29,9 @@ pub enum RelayError {
     /// No process of that member has been met since this node started.
     #[error("it has not been reached since this node started")]
     Unmet,
+    /// The process that it is for has ended.
+    #[error("it has restarted")]
+    Restarted,
     /// That member's process cannot read it.
     #[error("it runs an older version")]
     OlderVersion,
@@ -41,19 +41,4 @@ pub enum RelayError {
     /// This node does not do anything any more, or is busy.
     #[error(transparent)]
     Node(CommandError),
-}
-
-/// The reader's end, for the first that takes it.
-#[derive(Clone, Debug)]
-pub(super) struct Inbox(Arc<Mutex<Option<mpsc::Receiver<Relayed>>>>);
-
-impl Inbox {
-    pub(super) fn take(&self) -> Option<mpsc::Receiver<Relayed>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-}
-
-pub(super) fn channel() -> (mpsc::Sender<Relayed>, Inbox) {
-    let (sender, receiver) = mpsc::channel(WAITING);
-    (sender, Inbox(Arc::new(Mutex::new(Some(receiver)))))
 }

@@ -1,12 +1,11 @@
 //! Requests to read the configuration again. The program that runs the node does that, because it knows where the
 //! configuration comes from; the loop adopts what concerns it.
 
-use std::sync::{Arc, Mutex, PoisonError};
-
 use doyen_core::config::Config;
 use doyen_core::members::Term;
 use tokio::sync::{mpsc, oneshot};
 
+use super::inbox::{self, Inbox};
 use super::{Command, CommandError, Handle};
 
 /// How many requests may wait.
@@ -19,13 +18,13 @@ pub type ReloadAnswer = oneshot::Sender<Result<String, String>>;
 #[derive(Clone, Debug)]
 pub(super) struct Reloads {
     requests: mpsc::Sender<ReloadAnswer>,
-    received: Arc<Mutex<Option<mpsc::Receiver<ReloadAnswer>>>>,
+    received: Inbox<ReloadAnswer>,
 }
 
 impl Default for Reloads {
     fn default() -> Self {
-        let (requests, received) = mpsc::channel(WAITING);
-        Self { requests, received: Arc::new(Mutex::new(Some(received))) }
+        let (requests, received) = inbox::channel(WAITING);
+        Self { requests, received }
     }
 }
 
@@ -66,7 +65,7 @@ impl Handle {
 
     /// The requests to reload, for the program that runs the node; none if they have been asked for before.
     pub fn reload_requests(&self) -> Option<mpsc::Receiver<ReloadAnswer>> {
-        self.reloads.received.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.reloads.received.take()
     }
 
     /// Uses the timing of `config` from the next term on, as far as no lease depends on it.

@@ -15,6 +15,7 @@ use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng as _, SeedableRng as _};
 use tokio::sync::oneshot;
 
+use super::groups::{GroupHost, ShorterLease};
 use super::host::{Host, Resources};
 use super::keys::Keys;
 use super::log::{LogLine, Logger};
@@ -22,7 +23,7 @@ use super::network::Network;
 use super::publish::Publisher;
 use super::store::{Saved, Store, StoreError};
 use super::trace::Header;
-use super::{Failure, Handle, attribute, waker};
+use super::{Failure, Handle, attribute, compared, waker};
 use crate::config::{ConfigError, Configuration, Settings};
 use crate::guardian::Handover;
 use crate::guardian::lease_file::LeaseFile;
@@ -167,7 +168,9 @@ fn start(builder: Builder) -> Result<Running, Failure> {
             .map_err(system("share memory with the guardian"))?;
     let (keys, drift) =
         (Keys::new(settings.key_file.clone(), &keys), settings.core.quorum.pace.drift);
-    let handle = Handle::new(subscription, sender.clone(), keys, drift);
+    let compared = compared::Current::new(&settings);
+    let (groups, group_reader) = GroupHost::new(&settings, session, &log);
+    let handle = Handle::new(subscription, sender.clone(), keys, compared, drift, group_reader);
     attribute::start(&settings.attribute, sender, log.clone())
         .map_err(system("start the thread that measures the attribute"))?;
     let (store, boot) = open_store(&settings, rejoin)?;
@@ -175,10 +178,12 @@ fn start(builder: Builder) -> Result<Running, Failure> {
         .keep_history(settings.state_dir.clone())
         .map_err(system("start the thread for the history"))?;
     let boot = Boot { session, time_of_day: time_of_day(), ..boot };
+    let shorter_lease = ShorterLease::of(&settings)
+        .map_err(|error| Failure::Store { path: settings.state_dir.clone(), error })?;
     let (end, ended) = oneshot::channel();
     let body = move || {
-        let resources = Resources { settings, network, store, publisher, commands, random };
-        let result = run(resources, boot, text);
+        let resources = Resources { settings, network, store, publisher, commands, groups, random };
+        let result = run(resources, shorter_lease, boot, text);
         if let Err(failure) = &result {
             log.write(LogLine::error("node-failed", failure.to_string()));
         }
@@ -206,8 +211,20 @@ fn open_store(settings: &Settings, rejoin: bool) -> Result<(Store, Boot<Saved>),
 }
 
 /// The thread of the loop.
-fn run(resources: Resources, boot: Boot<Saved>, text: String) -> Result<(), Failure> {
-    let settings = &resources.settings;
+fn run(
+    resources: Resources,
+    shorter_lease: Option<ShorterLease>,
+    boot: Boot<Saved>,
+    text: String,
+) -> Result<(), Failure> {
+    let Resources { settings, commands, publisher, .. } = &resources;
+    if let Some(lease) = shorter_lease {
+        let waited = lease.wait(commands, &publisher.log);
+        let failed = |error| Failure::Store { path: settings.state_dir.clone(), error };
+        if !waited.map_err(failed)? {
+            return Ok(());
+        }
+    }
     let Boot { incarnation, durable, origin, session, time_of_day } = boot;
     let unreadable = || StoreError::Unreadable(settings.state_dir.clone());
     let decode = |saved| read(settings.algorithm, &saved, incarnation).ok_or_else(unreadable);

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, watch};
 
+use super::compared::Current;
 use super::counters::Counters;
+use super::groups::GroupReader;
 use super::keys::Keys;
 use super::publish::{Channels, channels};
 use super::relay::Relayed;
@@ -52,7 +54,8 @@ impl FakeNode {
             lease_deadline: None,
         });
         let keys = Keys::new(None, &Keyring::open_to_all());
-        let handle = Handle::new(subscription, sender, keys, CLOCK_DRIFT);
+        let (compared, groups) = (Current::default(), GroupReader::without_groups());
+        let handle = Handle::new(subscription, sender, keys, compared, CLOCK_DRIFT, groups);
         let node = Self { leadership, status, history, counters, relayed };
         Ok((node, handle, Commands(receiver)))
     }

@@ -28,7 +28,7 @@ pub mod files;
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread;
 use std::time::Duration;
 
@@ -51,9 +51,6 @@ pub(super) const VERSION: u32 = 4;
 
 /// How many lines may wait to be written.
 const CAPACITY: usize = 16_384;
-
-/// A line is in the file after this time at the latest.
-const FLUSH: Duration = Duration::from_millis(200);
 
 /// How long a node that ends waits for its last lines to be written.
 const FLUSH_WITHIN: Duration = Duration::from_secs(1);
@@ -400,17 +397,23 @@ impl Writer {
         Ok(Self { trace, files, part, out })
     }
 
-    /// Writes lines as they come, and flushes when none comes for a moment.
+    /// Writes lines as they come, and flushes when none waits: a trace that ends with a crash ends with what came before it.
     fn work(&mut self, tasks: &Receiver<Task>) -> io::Result<()> {
         loop {
-            match tasks.recv_timeout(FLUSH) {
+            let task = match tasks.try_recv() {
+                Ok(task) => Ok(task),
+                Err(_) => {
+                    self.out.flush()?;
+                    tasks.recv()
+                }
+            };
+            match task {
                 Ok(Task::Write(line)) => self.out.write_all(line.as_bytes())?,
                 Ok(Task::NextFile(line)) => {
                     self.next_file()?;
                     self.out.write_all(line.as_bytes())?;
                 }
-                Err(RecvTimeoutError::Timeout) => self.out.flush()?,
-                Err(RecvTimeoutError::Disconnected) => return self.out.flush(),
+                Err(_) => return Ok(()),
             }
         }
     }

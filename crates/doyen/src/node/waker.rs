@@ -115,6 +115,11 @@ impl CommandReceiver {
         self.take().ok()
     }
 
+    /// Whether the next command is to stop.
+    pub(super) fn has_stop(&self) -> bool {
+        self.stop.load(Ordering::Acquire) != NO_STOP
+    }
+
     fn take(&self) -> Result<Command, TryRecvError> {
         if let Some(stop) = self.take_stop() {
             return Ok(stop);

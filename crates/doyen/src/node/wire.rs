@@ -8,9 +8,10 @@
 //! All numbers are little-endian and of fixed length, so there is one way to encode a datagram. The envelope is the sender
 //! (4), the receiver (4), the sender's session (8), the receiver's session (8, zero if the sender does not know it), a
 //! counter (8), the number of the configuration (4) and that of a group (2, zero: there is one group). Kind 1 is a
-//! [`Greeting`], kind 2 a message of the layers above in the encoding of the core, and kind 3 a [`Roster`]: for each entry
+//! [`Greeting`], kind 2 a message of the layers above in the encoding of the core, where there are groups with a
+//! [`Rider`] after it, and kind 3 a [`Roster`]: for each entry
 //! the member (4), its incarnation (4) and session (8). Kind 4, from version 4 on, is a packet that the loop passes on
-//! ([`relay`](super::relay)). A greeting is a challenge (8) and an answer (8), zero if there is
+//! ([`relay`](super::relay)), and kind 5 a rider without a message. A greeting is a challenge (8) and an answer (8), zero if there is
 //! none, the sender's incarnation (4), the incarnation of the receiver that it has seen (4) and whether it asks for a
 //! roster (1).
 //!
@@ -30,6 +31,9 @@
 //! Ethernet frame. But rings send lists of up to 15 bytes per member that cannot be split: 8 KiB hold five hundred
 //! entries. The network fragments such a datagram, which is better than no election.
 //!
+//! **Riders** change no version: what follows a message was always ignored, and members with groups have another number
+//! of the configuration, so that programs that know no groups drop their datagrams before they read them.
+//!
 //! **Versions.** The version is in the clear part and authenticated. This program writes version 4 and also reads and writes
 //! version 3, which has no packets of kind 4, and whose messages of a quorum know no pauses, no reason of a RELEASE and no
 //! penalties in heartbeats (`algorithm/quorum/message/earlier.rs` in doyen-core). It greets a member that
@@ -41,6 +45,7 @@ use std::num::NonZeroU64;
 
 use chacha20poly1305::aead::array::Array;
 use chacha20poly1305::{AeadInOut, KeyInit, XChaCha20Poly1305};
+use doyen_core::group::rider::Rider;
 use doyen_core::members::{Incarnation, NodeId, SessionId};
 use doyen_core::node::Packet;
 use doyen_core::protocol::Dropped;
@@ -79,6 +84,7 @@ const KIND_GREETING: u8 = 1;
 const KIND_ELECTION: u8 = 2;
 const KIND_ROSTER: u8 = 3;
 const KIND_RELAY: u8 = 4;
+const KIND_RIDER: u8 = 5;
 
 macro_rules! rejections {
     ($($(#[$doc:meta])* $reason:ident = $name:literal,)*) => {
@@ -171,6 +177,8 @@ pub enum Content<'a> {
     Roster(Roster),
     /// What the loop passes on and does not read.
     Relay(&'a [u8]),
+    /// What the groups say without a message: an encoded [`Rider`].
+    Rider(&'a [u8]),
 }
 
 /// An authenticated datagram.
@@ -192,6 +200,16 @@ impl Opened<'_> {
         algorithm: Algorithm,
         at: Option<SocketAddr>,
     ) -> Option<Letter<Packet<AnyMessage>>> {
+        self.into_letter_and_rider(algorithm, at).map(|(letter, _)| letter)
+    }
+
+    /// The same, and what the groups say with it; an error if that cannot be read.
+    pub fn into_letter_and_rider(
+        self,
+        algorithm: Algorithm,
+        at: Option<SocketAddr>,
+    ) -> Option<(Letter<Packet<AnyMessage>>, ReadRider)> {
+        let mut rider = Ok(None);
         let content = match self.content {
             Content::Greeting(greeting) => session::Content::Greeting(greeting),
             Content::Roster(roster) => session::Content::Roster(roster),
@@ -201,14 +219,22 @@ impl Opened<'_> {
                     VERSION => algorithm.read_packet(&mut encoded),
                     _ => algorithm.read_earlier_packet(&mut encoded),
                 };
-                session::Content::Inner(packet.ok()?)
+                let packet = packet.ok()?;
+                let rest = encoded.finalize().unwrap_or_default();
+                if self.version == VERSION && !rest.is_empty() {
+                    rider = read_rider(rest).map(Some).ok_or(Rejection::Malformed);
+                }
+                session::Content::Inner(packet)
             }
-            Content::Relay(_) => return None,
+            Content::Relay(_) | Content::Rider(_) => return None,
         };
         let Envelope { session, known, counter, .. } = self.envelope;
-        Some(Letter { at, session, known, counter, content })
+        Some((Letter { at, session, known, counter, content }, rider))
     }
 }
+
+/// What the groups say with a letter, if they do; an error if that cannot be read.
+pub type ReadRider = Result<Option<Rider>, Rejection>;
 
 /// Why a datagram cannot be sealed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -372,7 +398,7 @@ impl Content<'_> {
     fn len(&self) -> usize {
         match self {
             Self::Greeting(_) => GREETING,
-            Self::Election(bytes) | Self::Relay(bytes) => bytes.len(),
+            Self::Election(bytes) | Self::Relay(bytes) | Self::Rider(bytes) => bytes.len(),
             Self::Roster(roster) => roster.iter().len() * ENTRY,
         }
     }
@@ -405,6 +431,10 @@ impl Content<'_> {
                 out.push(KIND_RELAY);
                 out.extend_from_slice(bytes);
             }
+            Self::Rider(bytes) => {
+                out.push(KIND_RIDER);
+                out.extend_from_slice(bytes);
+            }
         }
     }
 }
@@ -435,6 +465,14 @@ fn read_roster(from: &[u8]) -> Option<Roster> {
     entries.map(entry).collect()
 }
 
+/// What the groups of another member say.
+pub(super) fn read_rider(bytes: &[u8]) -> Option<Rider> {
+    match postcard::take_from_bytes(bytes) {
+        Ok((rider, [])) => Some(rider),
+        _ => None,
+    }
+}
+
 /// Decodes the plaintext.
 fn read(version: u8, mut opened: &[u8]) -> Option<Opened<'_>> {
     let envelope = Envelope::read(&mut opened)?;
@@ -444,6 +482,7 @@ fn read(version: u8, mut opened: &[u8]) -> Option<Opened<'_>> {
         KIND_ELECTION => Content::Election(opened),
         KIND_ROSTER => Content::Roster(read_roster(opened)?),
         KIND_RELAY if version >= RELAYS => Content::Relay(opened),
+        KIND_RIDER if version >= RELAYS => Content::Rider(opened),
         _ => return None,
     };
     Some(Opened { version, envelope, content })

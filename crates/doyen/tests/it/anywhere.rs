@@ -2,8 +2,10 @@
 
 use std::fs;
 use std::process::Output;
+use std::time::{Duration, Instant};
 
 use crate::support::{Plan, Trial, complaint};
+use rustix::process::Signal;
 use serde_json::Value;
 
 fn said(output: &Output) -> String {
@@ -29,6 +31,37 @@ fn offline(trial: &Trial, member: usize, words: &[&str]) -> Output {
         .expect("doyen can be run")
 }
 
+/// The history of every member says by whom and where leadership was moved.
+fn says_who_commanded(trial: &Trial, asked: usize) {
+    let by = format!(") on n{asked}");
+    for member in trial.everybody() {
+        trial.wait(&format!("the history of n{member} says who gave the command"), || {
+            let mut entries = trial.history(member).into_iter();
+            entries.find(|it| {
+                it.text.contains("; command from admin.sock (uid ") && it.text.contains(&by)
+            })
+        });
+    }
+}
+
+#[test]
+fn a_follower_that_is_told_to_resign_has_the_leader_do_it() {
+    let (trial, leader, followers) = steady();
+    let asked = followers[0];
+    let resigned = offline(&trial, asked, &["resign"]);
+    assert!(resigned.status.success(), "{}", complaint(&resigned));
+    let told = said(&resigned);
+    assert!(told.starts_with(&format!("n{leader} resigns; next in line is n")), "{told}");
+    let next = trial
+        .wait("another leader", || Some(trial.agree(&[1, 2, 3])).filter(|&next| next != leader));
+    let reason = "(resigned)";
+    for member in [1, 2, 3].into_iter().filter(|&it| it != leader) {
+        let why = trial.status(member).and_then(|it| it.why).unwrap_or_default();
+        assert!(why.contains(reason), "n{next} leads, and n{member} says: {why}");
+    }
+    says_who_commanded(&trial, asked);
+}
+
 #[test]
 fn commands_to_any_member_reach_the_one_that_they_are_for() {
     let (mut trial, leader, followers) = steady();
@@ -39,11 +72,7 @@ fn commands_to_any_member_reach_the_one_that_they_are_for() {
     let told = said(&transferred);
     assert!(told.starts_with(&format!("n{leader} transfers leadership to n{next}")), "{told}");
     trial.follow(next, &[1, 2, 3]);
-    let by = format!(" on n{asked}");
-    trial.wait("the history says who gave the command", || {
-        let mut entries = trial.history(leader).into_iter();
-        entries.find(|it| it.text.contains("admin.sock (uid ") && it.text.contains(&by))
-    });
+    says_who_commanded(&trial, asked);
 
     let drained = offline(&trial, asked, &["drain", &format!("n{leader}"), "--for", "2h"]);
     assert!(drained.status.success(), "{}", complaint(&drained));
@@ -82,6 +111,27 @@ fn commands_to_any_member_reach_the_one_that_they_are_for() {
     let entries: Vec<Value> = serde_json::from_slice(&all.stdout).expect("the others' changes");
     assert!(entries.iter().any(|entry| entry["member"] == format!("n{next}")), "{entries:?}");
     assert!(complaint(&all).contains(&format!("n{leader} does not answer")), "{all:?}");
+    let log = trial.log(asked);
+    assert!(log.contains("rejected command `drain`"), "{log}");
+    assert!(!log.contains("rejected command `history`"), "a question is no command: {log}");
+    let rotated = offline(&trial, asked, &["keys", "rotate"]);
+    assert_eq!(rotated.status.code(), Some(3), "{rotated:?}");
+    assert!(complaint(&rotated).contains("nothing has changed"), "{rotated:?}");
+}
+
+#[test]
+fn a_node_that_is_stopped_is_noticed_in_seconds() {
+    let (trial, _, followers) = steady();
+    trial.signal(followers[0], Signal::STOP);
+    for words in [&["status"][..], &["status", "n1"], &["history", "n1"], &["doctor"]] {
+        let begun = Instant::now();
+        let output = offline(&trial, followers[0], words);
+        assert_eq!(output.status.code(), Some(3), "{output:?}");
+        let told = complaint(&output);
+        assert!(told.contains("its process is stopped or overloaded"), "{told}");
+        assert!(begun.elapsed() < Duration::from_secs(12), "{words:?}: {:?}", begun.elapsed());
+    }
+    trial.signal(followers[0], Signal::CONT);
 }
 
 #[test]

@@ -4,55 +4,21 @@
 use std::fs;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
 use crate::support::rounds::{Tally, rounds};
-use crate::support::{LIMIT, Plan, Trial, skip};
+use crate::support::servers::{Process, free_address, is_installed, replace, shipped, start_nginx};
+use crate::support::{LIMIT, Plan, Trial};
 use doyen::api::PermitGiven;
 use doyen::fence::Fence;
 use doyen::leadership::FencingToken;
 
-fn shipped(name: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging").join(name);
-    fs::read_to_string(path).expect("a configuration")
-}
-
-/// Replaces every occurrence, of which there must be one.
-fn replace(text: &str, from: &str, to: &str) -> String {
-    assert!(text.contains(from), "{from} in {text}");
-    text.replace(from, to)
-}
-
 fn port_of(url: &str) -> &str {
     url.rsplit(':').next().expect("a port")
-}
-
-fn free_address() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr()).expect("a free port")
-}
-
-/// A process that ends with the test.
-struct Process(Child);
-
-impl Process {
-    fn start(command: &mut Command, log: &Path) -> Self {
-        let log = fs::File::create(log).expect("a log");
-        let command = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
-        Self(command.spawn().expect("it starts"))
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // SIGTERM, which both programs pass on to their workers.
-        let pid = i32::try_from(self.0.id()).ok().and_then(rustix::process::Pid::from_raw);
-        let _ = rustix::process::kill_process(pid.expect("a pid"), rustix::process::Signal::TERM);
-        let _ = self.0.wait();
-    }
 }
 
 /// Serves `name` to every request; connections stay open.
@@ -138,14 +104,6 @@ impl Balanced {
         });
         to
     }
-}
-
-fn is_installed(program: &str) -> bool {
-    let found = Command::new(program).arg("-v").output().is_ok();
-    if !found {
-        skip(&format!("the configuration of {program}: {program} is not installed (`make tools`)"));
-    }
-    found
 }
 
 fn start(cluster: &'static str) -> (Trial, usize) {
@@ -295,25 +253,6 @@ fn write(
         .open(accepted)
         .map_err(|error| error.to_string())?;
     writeln!(file, "{token}").map_err(|error| error.to_string())
-}
-
-/// A configuration for nginx of its own, around what is shipped.
-fn start_nginx(folder: &Path, name: &str, shipped: &str) -> Process {
-    let folder = folder.join(name);
-    fs::create_dir(&folder).unwrap();
-    let place = |file: &str| folder.join(file).display().to_string();
-    let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
-        .map(|kind| format!("{kind}_temp_path {};\n", place(kind)))
-        .concat();
-    let (pid, file) = (place("pid"), place("nginx.conf"));
-    let text = format!(
-        "daemon off;\nworker_processes 1;\npid {pid};\nevents {{}}\nhttp {{\naccess_log off;\n{temporary}{shipped}}}\n"
-    );
-    fs::write(&file, text).unwrap();
-    let flags = ["-c", &file, "-e", &place("error.log")];
-    let checked = Command::new("nginx").arg("-t").args(flags).output().unwrap();
-    assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
-    Process::start(Command::new("nginx").args(flags), &PathBuf::from(place("stderr")))
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! They run in one folder, in the order of the text, beside a cluster `orders` of three nodes: so `orders/n1` is a member, and
 //! `orders-n1` its copy "on its machine". A line that exits with 2 (wrong usage) is a documented path that fails.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
@@ -32,6 +33,7 @@ const PARSED: &[(&str, &str)] = &[
     ("run", "runs until it is stopped: tests/it/run.rs"),
     ("lock", "needs a leader that has settled: tests/it/lock.rs"),
     ("rejoin", "needs a member that has lost its state: tests/it/members.rs"),
+    ("status --node https://n1.example:7443", "needs a proxy with TLS: tests/it/https.rs"),
     ("check --random", "takes minutes: doyen-check has tests of it"),
 ];
 
@@ -196,4 +198,36 @@ fn every_documented_command_line_can_be_typed() {
     let flaws = lines.iter().filter_map(|line| flaw(&desk, line));
     let flaws: Vec<String> = flaws.chain(mentions.iter().filter_map(flaw_of_flags)).collect();
     assert!(flaws.is_empty(), "{}", flaws.join("\n"));
+}
+
+/// The table of flaws in docs/exclusion.md: each is shown by a scenario and found by the checker, or by a test that is there.
+#[test]
+fn every_flaw_of_mutual_exclusion_is_where_its_table_says() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let text = fs::read_to_string(root.join("docs/exclusion.md")).expect("a text");
+    let folder = new_folder();
+    let mut flaws = BTreeSet::new();
+    for row in text.lines().filter(|line| line.starts_with("| M") && !line.starts_with("| ME")) {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let quoted = |cell: usize| cells[cell].split('`').skip(1).step_by(2);
+        flaws.insert(cells[1][1..].parse::<u32>().expect("a number"));
+        if !cells[4].starts_with("none") {
+            let scenario = quoted(4).next().expect("a scenario");
+            let output = Command::new(program()).args(["sim", scenario]).output().expect("doyen");
+            let said = String::from_utf8_lossy(&output.stdout).into_owned();
+            assert!(said.contains("As expected."), "{row}: {said}{}", complaint(&output));
+        }
+        let found_by: Vec<&str> = quoted(5).collect();
+        if let [file, test] = found_by[..] {
+            let code = fs::read_to_string(root.join(file)).expect(file);
+            assert!(code.contains(&format!("fn {test}()")), "{row}");
+            continue;
+        }
+        let mut check = Command::new(program());
+        check.args(["check", "--algorithm"]).args(found_by[0].split(' ')).current_dir(&folder);
+        let output = check.output().expect("doyen can be run");
+        assert_eq!(output.status.code(), Some(1), "{row}: {}", complaint(&output));
+    }
+    assert!(flaws.into_iter().eq(1..=25), "every flaw has a row");
+    fs::remove_dir_all(folder).expect("it is there");
 }

@@ -42,6 +42,7 @@ impl Group {
             profile,
             members: members.collect(),
             term_floor: 0,
+            groups: Vec::new(),
             settings: String::new(),
         };
         founding.write(&folder).expect("a new cluster");

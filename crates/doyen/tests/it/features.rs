@@ -31,3 +31,14 @@ fn a_node_alone_needs_neither_http_nor_the_simulator() {
         assert!(!served.iter().any(|it| it == name), "{name} is linked with `http` alone");
     }
 }
+
+/// TLS is for programs that ask for it, with the one library of ciphers that was chosen.
+#[test]
+fn only_https_links_tls() {
+    let has = |features: &[&str], name| dependencies(features).iter().any(|it| it == name);
+    assert!(has(&["--features", "lock"], "ureq") && !has(&["--features", "lock"], "rustls"));
+    assert!(has(&["--features", "https"], "ring"));
+    for name in ["aws-lc-rs", "openssl", "webpki-roots"] {
+        assert!(!has(&["--features", "cli"], name), "{name} is linked");
+    }
+}

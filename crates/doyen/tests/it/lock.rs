@@ -25,6 +25,15 @@ const HOLDER: &str = r#"
     done
 "#;
 
+/// Ignores SIGTERM, and holds a lock on `$1/alive` while it lives; says so if another copy holds that lock.
+const STUBBORN: &str = r#"
+    trap '' TERM INT
+    exec 9> "$1/alive"
+    flock -n 9 || echo "$DOYEN_TOKEN" >> "$1/overlaps"
+    echo "job $DOYEN_TOKEN" >> "$1/starts"
+    while :; do sleep 0.1; done
+"#;
+
 /// A cluster, and a place from which its locks are used.
 struct Site {
     trial: Trial,
@@ -89,10 +98,15 @@ impl Site {
 
     /// A program that waits for the lock `a`, and writes while it holds it.
     fn client(&self, name: &str) -> Client {
-        let log = self.folder.join(format!("log-{name}"));
         let place = self.folder.to_str().unwrap();
-        let mut command = self.command(&["a", "--owner", name, "--grace", "1s", "--"]);
-        command.args(["sh", "-c", HOLDER, "job", program(), place, name]);
+        self.client_with(name, "1s", &[HOLDER, "job", program(), place, name])
+    }
+
+    /// A program that waits for the lock `a`, runs a script while it holds it, and gives it this long to stop.
+    fn client_with(&self, name: &str, grace: &str, script: &[&str]) -> Client {
+        let log = self.folder.join(format!("log-{name}"));
+        let mut command = self.command(&["a", "--owner", name, "--grace", grace, "--"]);
+        command.args(["sh", "-c"]).args(script);
         command.stdin(Stdio::null()).stdout(Stdio::null());
         let child = command.stderr(fs::File::create(&log).unwrap()).spawn().unwrap();
         Client { child, name: name.to_owned(), log }
@@ -313,6 +327,34 @@ fn a_holder_that_is_paused_is_fenced_off_and_told() {
         });
     }
     site.check_register();
+}
+
+#[test]
+fn a_second_signal_leaves_the_lock_to_expire() {
+    let Some(site) = Site::start(false) else { return };
+    site.trial.agree(&[1, 2, 3]);
+    let place = site.folder.to_str().unwrap();
+    let client = |name: &str| site.client_with(name, "60s", &[STUBBORN, "job", place]);
+    let mut holder = client("holder");
+    let token = site.wait_for_queue(&["holder"]);
+    let started = |count| {
+        let started = site.wait("a start", || (site.starts().len() == count).then_some(()));
+        started.unwrap_or_else(|problem| panic!("{problem}"));
+    };
+    started(1);
+    let _next = client("next");
+    site.wait_for_queue(&["holder", "next"]);
+    holder.signal(Signal::INT);
+    site.wait_for_log(&holder, "stopping the command");
+    holder.signal(Signal::INT);
+    assert_eq!(site.end_of(&mut holder), Some(125), "{}", read(&holder.log));
+    // Its guardian may not have ended the command yet.
+    let list = site.list().expect("the leader answers");
+    let held = list.locks[0].holder.as_ref().expect("a holder");
+    assert_eq!((held.owner.as_str(), held.token), ("holder", token), "it was released");
+    assert!(site.wait_for_queue(&["next"]) > token);
+    started(2);
+    assert_eq!(read(&site.folder.join("overlaps")), "");
 }
 
 #[test]

@@ -155,3 +155,72 @@ fn hooks_of_the_guardian_change_without_a_restart() {
     assert!(away.status.success(), "{}", complaint(&away));
     has(&trial, "new does not");
 }
+
+/// A node that runs without hooks gets some while it leads: a guardian runs them, as after a restart. When the last one is
+/// removed, what they did is undone; and they may come back.
+#[test]
+fn the_first_hooks_are_added_and_the_last_ones_removed_without_a_restart() {
+    let trial = Trial::start(&Plan { preemption: "never", ..Plan::default() });
+    let leader = trial.agree(&[1, 2, 3]);
+    let follower = if leader == 1 { 2 } else { 1 };
+    let pid = trial.pid(leader);
+    let term = trial.status(leader).expect("it answers").term;
+    let marks = trial.folder.join("marks");
+    let hook = |role: &str| {
+        let line = format!("echo $DOYEN_MEMBER {role} >> {}", marks.display());
+        format!("[\"/bin/sh\", \"-c\", \"{line}\"]")
+    };
+    let hooks =
+        format!("\n[hooks]\nleader = {}\nnot_leader = {}\n", hook("leads"), hook("does not"));
+    let marked = |text: String| {
+        trial.wait(&text, || {
+            let marks = fs::read_to_string(&marks).unwrap_or_default();
+            marks.lines().last().filter(|last| *last == text).map(drop)
+        });
+    };
+    let add = |member: usize| {
+        edit(&trial, member, "", &hooks, ("", ""));
+        let changed = reload(&trial, member);
+        assert!(said(&changed).contains("new hooks"), "{}{}", said(&changed), complaint(&changed));
+    };
+
+    let before = fs::read_to_string(config(&trial, leader)).expect("a configuration");
+    add(follower);
+    marked(format!("n{follower} does not"));
+    add(leader);
+    marked(format!("n{leader} leads"));
+    let text = fs::read_to_string(&marks).expect("marks");
+    let start = format!("n{leader} does not\nn{leader} leads\n");
+    assert!(text.ends_with(&start), "as after a start: {text}");
+
+    fs::write(config(&trial, leader), &before).expect("it is written");
+    let removed = reload(&trial, leader);
+    assert!(removed.status.success(), "{}", complaint(&removed));
+    marked(format!("n{leader} does not"));
+    assert_eq!(
+        trial.status(leader).expect("it answers").leader.map(|it| it.0 as usize),
+        Some(leader)
+    );
+    add(leader);
+    marked(format!("n{leader} leads"));
+    assert_eq!(trial.status(leader).expect("it answers").term, term, "it has led all the time");
+
+    let moved = trial.command(leader, &["transfer", &format!("n{follower}")]);
+    assert!(moved.status.success(), "{}", complaint(&moved));
+    marked(format!("n{follower} leads"));
+    let text = fs::read_to_string(&marks).expect("marks");
+    let order = format!("n{leader} does not\nn{follower} leads\n");
+    assert!(text.ends_with(&order), "the old leader's first: {text}");
+    assert_eq!(trial.pid(leader), pid, "no process was restarted");
+}
+
+#[test]
+fn hooks_that_cannot_run_under_the_lease_are_refused_and_nothing_changes() {
+    let trial = Trial::start(&Plan { algorithm: "bully", ..Plan::default() });
+    trial.follow(3, &[1, 2, 3]);
+    edit(&trial, 1, "", "\n[hooks]\nleader = [\"/bin/true\"]\n", ("", ""));
+    let refused = reload(&trial, 1);
+    assert!(!refused.status.success(), "{refused:?}");
+    assert!(complaint(&refused).contains("bully has no leases"), "{}", complaint(&refused));
+    trial.follow(3, &[1, 2, 3]);
+}

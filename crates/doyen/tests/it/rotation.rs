@@ -111,6 +111,24 @@ fn a_member_that_goes_away_stops_a_rotation_before_it_is_locked_out() {
 }
 
 #[test]
+fn of_two_rotations_at_once_each_stops_before_a_member_is_locked_out() {
+    let trial = Trial::start(&Plan::default());
+    trial.follow(3, &[1, 2, 3]);
+    std::thread::scope(|scope| {
+        for member in [1, 2] {
+            let trial = &trial;
+            scope.spawn(move || trial.command(member, &["keys", "rotate"]));
+        }
+    });
+    let all: Vec<Vec<String>> = (1..=3).map(|member| keys(&trial, member)).collect();
+    let opens = |seals: &String| all.iter().all(|keys| keys.contains(seals));
+    assert!(all.iter().all(|keys| opens(&keys[0])), "{all:?}");
+    let rotated = trial.command(1, &["keys", "rotate", "--to", &all[0][0]]);
+    assert!(rotated.status.success(), "{}{}", said(&rotated), complaint(&rotated));
+    assert!((1..=3).all(|member| keys(&trial, member) == [all[0][0].clone()]));
+}
+
+#[test]
 fn the_doctor_says_what_to_mend() {
     let mut trial = Trial::start(&Plan::default());
     trial.follow(3, &[1, 2, 3]);

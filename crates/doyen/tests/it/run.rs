@@ -16,6 +16,7 @@ use doyen::guardian::contain::Containment;
 use doyen::node::status::Entry;
 use doyen_core::change::{ElectionReason, LeaderChange, TransferReason};
 use doyen_core::members::NodeId;
+use doyen_core::protocol::Role;
 use rustix::process::Signal;
 
 /// Ignores SIGTERM, forks twice, changes its session. If there is a file `eat`, it joins the cgroup that is named there and
@@ -63,8 +64,11 @@ impl Jobs {
 
     fn run(&mut self, member: usize) {
         let lease_file = self.trial.folder.join(format!("lease-{member}"));
-        let mut all = vec!["--grace", "300ms", "--lease-file", lease_file.to_str().unwrap()];
+        let mut all = vec!["--lease-file", lease_file.to_str().unwrap()];
         all.extend(self.flags.iter().map(String::as_str));
+        if !all.contains(&"--grace") {
+            all.extend(["--grace", "300ms"]);
+        }
         let place = self.folder.to_str().unwrap();
         self.trial.run_job(member, &all, &["sh", "-c", JOB, "job", place]);
     }
@@ -251,6 +255,38 @@ fn leadership_is_transferred() {
             jobs.trial.command(leader, &["resign"]).status.success().then_some(())
         });
     });
+}
+
+#[test]
+fn a_second_signal_ends_the_command_before_the_lease_is_released() {
+    let Some(mut jobs) = Jobs::start_with("wan", &["--grace", "60s"]) else { return };
+    let (mut starts, mut tally) = (jobs.wait_for_more(0), Tally::new("a second signal"));
+    // Whether a node that is about to end releases its lease is a race: once is not enough to see it.
+    for _ in 0..rounds().max(4) {
+        tally.round(|| {
+            let leader = jobs.leader(&[1, 2, 3]);
+            jobs.trial.follow(leader, &[1, 2, 3]);
+            jobs.trial.signal(leader, Signal::INT);
+            jobs.trial.wait("the leader to retire", || {
+                (jobs.trial.status(leader)?.role == Role::Retiring).then_some(())
+            });
+            jobs.trial.signal(leader, Signal::INT);
+            assert_eq!(jobs.trial.wait_for_end(leader), Some(125), "{}", jobs.trial.log(leader));
+            starts = jobs.wait_for_more(starts);
+            jobs.assert_no_overlap();
+            // Its guardian may release the lease when the command has ended. The dying node must not.
+            let others: Vec<usize> = (1..=3).filter(|&member| member != leader).collect();
+            let next = jobs.leader(&others);
+            let by_the_node = |it: &Entry| {
+                let LeaderChange::BecameLeader { reason, .. } = it.change else { return false };
+                matches!(reason, ElectionReason::Transferred { by, reason }
+                    if by == NodeId(leader as u32) && reason != TransferReason::Crashed)
+            };
+            let history = jobs.trial.history(next);
+            assert!(!history.iter().any(by_the_node), "{history:?}");
+            jobs.run(leader);
+        });
+    }
 }
 
 /// A cgroup, of either version, whose processes may have very little memory.

@@ -259,6 +259,9 @@ fn the_journal_gets_priorities_and_no_line_that_a_client_made() {
     let log = trial.log(1);
     let has_priority = |line: &str| ["<3>", "<4>", "<6>"].iter().any(|it| line.starts_with(it));
     assert!(log.lines().all(has_priority), "{answer}\n{log}");
+    // The journal has a time of its own.
+    let has_time = |line: &str| line.get(3..).is_some_and(|rest| rest.starts_with("20"));
+    assert!(!log.lines().any(has_time), "{log}");
 }
 
 #[test]

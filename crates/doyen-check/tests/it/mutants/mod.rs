@@ -14,11 +14,11 @@ mod rings;
 use doyen_check::budget::Budget;
 use doyen_check::property::Property;
 use doyen_check::search::{Limits, Plan};
-use doyen_check::{Explorable, Report, Rules, Scene, Timers};
+use doyen_check::{Report, Rules, Scene, Timers};
 use doyen_core::config::{Config, Mode, Timing};
 use doyen_core::members::{Members, NodeId};
 use doyen_core::node::{Node, NodeConfig};
-use doyen_core::protocol::Protocol;
+use doyen_core::registry::{Algorithm, AnyConfig};
 use doyen_core::time::Span;
 
 use mutant::{Mutant, MutantConfig, Mutation};
@@ -77,24 +77,21 @@ impl Trial {
         Rules { budget: self.budget, timers, fifo: true, properties, from: None, scope: None }
     }
 
-    /// Explores `P` with one thing changed.
-    fn explore<P>(&self, mutation: Mutation<P>) -> Report
-    where
-        P: Protocol<Config = Config> + Explorable,
-    {
+    /// Explores the algorithm with one thing changed.
+    fn explore(&self, algorithm: Algorithm, mutation: Mutation) -> Report {
         let members = Members::range(1, self.members).expect("there are members");
         let mut scene = Scene::new(&members);
         scene.initiators = self.initiators.iter().copied().map(NodeId).collect();
         scene.leader = self.initiators.is_empty().then(|| members.highest());
         let timing = Timing::for_transmission(TICK);
-        let inner =
-            MutantConfig { inner: Config::new(members.clone(), timing, self.mode), mutation };
+        let inner = Config::new(members.clone(), timing, self.mode);
+        let inner = MutantConfig { inner: AnyConfig { algorithm, inner }, mutation };
         let limits = Limits { states: Some(MOST_STATES), ..Limits::default() };
         let plan = Plan { reduce: false, threads: 1, limits };
         if self.mode == Mode::Hardened {
             let (members, filter) = (members.clone(), self.filter);
             let config = NodeConfig { inner, members, filter, link: None, detector: None };
-            return doyen_check::explore::<Node<Mutant<P>>>(
+            return doyen_check::explore::<Node<Mutant>>(
                 &config,
                 &scene,
                 &self.rules(),
@@ -102,30 +99,28 @@ impl Trial {
                 &|_| true,
             );
         }
-        doyen_check::explore::<Mutant<P>>(&inner, &scene, &self.rules(), &plan, &|_| true)
+        doyen_check::explore::<Mutant>(&inner, &scene, &self.rules(), &plan, &|_| true)
     }
 
     /// The algorithm passes as it is, and each mutant breaks the property named.
-    fn catches<P>(&self, mutants: impl IntoIterator<Item = (Mutation<P>, Property)>)
-    where
-        P: Protocol<Config = Config> + Explorable,
-    {
-        self.passes::<P>(Mutation::None);
+    fn catches(
+        &self,
+        algorithm: Algorithm,
+        mutants: impl IntoIterator<Item = (Mutation, Property)>,
+    ) {
+        self.passes(algorithm, Mutation::None);
         for (mutation, property) in mutants {
             let name = format!("{mutation:?}");
-            let report = self.explore(mutation);
+            let report = self.explore(algorithm, mutation);
             let broken = report.violation.map(|violation| violation.property);
             assert_eq!(broken, Some(property), "{name} in {self:?}: {:?}", report.progress);
         }
     }
 
     /// Everything is explored, and nothing is broken.
-    fn passes<P>(&self, mutation: Mutation<P>)
-    where
-        P: Protocol<Config = Config> + Explorable,
-    {
+    fn passes(&self, algorithm: Algorithm, mutation: Mutation) {
         let name = format!("{mutation:?}");
-        let report = self.explore(mutation);
+        let report = self.explore(algorithm, mutation);
         assert_eq!((report.limit, report.violation), (None, None), "{name} in {self:?}");
     }
 }

@@ -12,25 +12,26 @@ use doyen_core::members::{Members, NodeId};
 use doyen_core::protocol::{
     Boot, Effect, EffectOf, Effects, Event, Kind, Message, Origin, Protocol, View, name_of,
 };
+use doyen_core::registry::{AnyConfig, AnyDurable, AnyMessage, AnyProtocol, AnyTimer};
 use doyen_core::time::{Delay, Span};
 
-/// A member that runs `P`, changed as its configuration says.
+/// A member that runs an algorithm, changed as its configuration says.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Mutant<P> {
+pub(crate) struct Mutant {
     id: NodeId,
-    inner: P,
+    inner: AnyProtocol,
 }
 
 /// The configuration of a mutant: that of its algorithm, and what is changed.
 #[derive(Debug)]
-pub(crate) struct MutantConfig<P: Protocol> {
-    pub(crate) inner: Config,
-    pub(crate) mutation: Mutation<P>,
+pub(crate) struct MutantConfig {
+    pub(crate) inner: AnyConfig,
+    pub(crate) mutation: Mutation,
 }
 
 /// What is changed. Kinds of messages go by their names, timers by the beginnings of theirs.
 #[derive(Debug)]
-pub(crate) enum Mutation<P: Protocol> {
+pub(crate) enum Mutation {
     /// Nothing.
     None,
     /// Messages of this kind are never sent.
@@ -38,7 +39,7 @@ pub(crate) enum Mutation<P: Protocol> {
     /// Messages of this kind are handled twice.
     HeardTwice(&'static str),
     /// Messages are changed before they are sent.
-    Says(fn(P::Message) -> P::Message),
+    Says(fn(AnyMessage) -> AnyMessage),
     /// A message of this kind is judged as a member would that stands below everybody else.
     HumbleAbout(&'static str),
     /// This timer is never armed.
@@ -57,7 +58,7 @@ pub(crate) enum Mutation<P: Protocol> {
     Both(Box<Self>, Box<Self>),
 }
 
-impl<P: Protocol<Config = Config>> Mutation<P> {
+impl Mutation {
     /// This and another change.
     pub(crate) fn and(self, other: Self) -> Self {
         Self::Both(Box::new(self), Box::new(other))
@@ -73,7 +74,7 @@ impl<P: Protocol<Config = Config>> Mutation<P> {
     }
 
     /// How often the algorithm is told of `event`.
-    fn times(&self, event: &Event<P::Message, P::Timer>) -> usize {
+    fn times(&self, event: &Event<AnyMessage, AnyTimer>) -> usize {
         match (self, event) {
             (Self::Both(one, other), _) => one.times(event) * other.times(event),
             (Self::HeardTwice(kind), Event::Message { message, .. }) if is(message, kind) => 2,
@@ -86,9 +87,9 @@ impl<P: Protocol<Config = Config>> Mutation<P> {
     fn belief(
         &self,
         me: NodeId,
-        config: &Config,
-        event: Option<&Event<P::Message, P::Timer>>,
-    ) -> Option<Config> {
+        config: &AnyConfig,
+        event: Option<&Event<AnyMessage, AnyTimer>>,
+    ) -> Option<AnyConfig> {
         let members = match (self, event) {
             (Self::Both(one, other), _) => {
                 return one.belief(me, config, event).or_else(|| other.belief(me, config, event));
@@ -96,20 +97,21 @@ impl<P: Protocol<Config = Config>> Mutation<P> {
             (Self::HumbleAbout(kind), Some(Event::Message { message, .. }))
                 if is(message, kind) =>
             {
-                let humble = config.members.clone().with_attrs([(me, i64::MIN)]);
+                let humble = config.inner.members.clone().with_attrs([(me, i64::MIN)]);
                 humble.expect("this member is one of them")
             }
             (&Self::NeverHeardOf(id, other), _) if me.0 == id => {
-                let known = config.members.iter().filter(|peer| peer.0 != other).collect();
+                let known = config.inner.members.iter().filter(|peer| peer.0 != other).collect();
                 Members::listed(known).expect("this member itself is left")
             }
             _ => return None,
         };
-        Some(Config { members, ..config.clone() })
+        let inner = Config { members, ..config.inner.clone() };
+        Some(AnyConfig { inner, ..*config })
     }
 
     /// What is done instead of what the algorithm wants done, if anything.
-    fn done(&self, effect: EffectOf<P>) -> Option<EffectOf<P>> {
+    fn done(&self, effect: EffectOf<AnyProtocol>) -> Option<EffectOf<AnyProtocol>> {
         match (self, effect) {
             (Self::Both(one, other), effect) => other.done(one.done(effect)?),
             (Self::NeverSaid(kind), Effect::Send { message, .. }) if is(&message, kind) => None,
@@ -136,16 +138,16 @@ fn bears(timer: impl std::fmt::Debug, name: &str) -> bool {
     format!("{timer:?}").starts_with(name)
 }
 
-impl<P: Protocol<Config = Config>> Protocol for Mutant<P> {
-    type Config = MutantConfig<P>;
-    type Message = P::Message;
-    type Timer = P::Timer;
-    type Durable = P::Durable;
+impl Protocol for Mutant {
+    type Config = MutantConfig;
+    type Message = AnyMessage;
+    type Timer = AnyTimer;
+    type Durable = AnyDurable;
 
     fn start(
         id: NodeId,
         config: &Self::Config,
-        mut boot: Boot<P::Durable>,
+        mut boot: Boot<AnyDurable>,
         out: &mut Effects<Self>,
     ) -> Self {
         if config.mutation.founds() && boot.origin == Origin::Joining {
@@ -153,7 +155,8 @@ impl<P: Protocol<Config = Config>> Protocol for Mutant<P> {
         }
         let belief = config.mutation.belief(id, &config.inner, None);
         let mut wanted = Effects::new();
-        let inner = P::start(id, belief.as_ref().unwrap_or(&config.inner), boot, &mut wanted);
+        let inner =
+            AnyProtocol::start(id, belief.as_ref().unwrap_or(&config.inner), boot, &mut wanted);
         carry_out(config, wanted, out);
         Self { id, inner }
     }
@@ -161,7 +164,7 @@ impl<P: Protocol<Config = Config>> Protocol for Mutant<P> {
     fn handle(
         &mut self,
         config: &Self::Config,
-        event: Event<P::Message, P::Timer>,
+        event: Event<AnyMessage, AnyTimer>,
         out: &mut Effects<Self>,
     ) {
         let belief = config.mutation.belief(self.id, &config.inner, Some(&event));
@@ -178,26 +181,22 @@ impl<P: Protocol<Config = Config>> Protocol for Mutant<P> {
     }
 
     fn kinds(config: &Self::Config) -> Cow<'static, [Kind]> {
-        P::kinds(&config.inner)
+        AnyProtocol::kinds(&config.inner)
     }
 
-    fn kind_index(config: &Self::Config, message: &P::Message) -> usize {
-        P::kind_index(&config.inner, message)
+    fn kind_index(config: &Self::Config, message: &AnyMessage) -> usize {
+        AnyProtocol::kind_index(&config.inner, message)
     }
 
-    fn is_background(timer: P::Timer) -> bool {
-        P::is_background(timer)
+    fn is_background(timer: AnyTimer) -> bool {
+        AnyProtocol::is_background(timer)
     }
 }
 
-impl<P: Protocol<Config = Config>> Explore for Mutant<P> {}
+impl Explore for Mutant {}
 
 /// Passes on what the algorithm wants done, changed as the mutation says.
-fn carry_out<P: Protocol<Config = Config>>(
-    config: &MutantConfig<P>,
-    mut wanted: Effects<P>,
-    out: &mut Effects<Mutant<P>>,
-) {
+fn carry_out(config: &MutantConfig, mut wanted: Effects<AnyProtocol>, out: &mut Effects<Mutant>) {
     wanted.rules().iter().for_each(|rule| out.rule(rule));
     for effect in wanted.drain() {
         match config.mutation.done(effect) {

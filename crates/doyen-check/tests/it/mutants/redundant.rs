@@ -13,36 +13,39 @@
 
 use doyen_check::budget::Budget;
 use doyen_check::property::Property;
-use doyen_core::algorithm::bully::{Bully, Message};
+use doyen_core::algorithm::bully::Message;
 use doyen_core::members::Term;
+use doyen_core::registry::{Algorithm, AnyMessage};
 
 use super::mutant::Mutation;
 use super::{Trial, crash_and_restart};
 
 /// A term ignored: nobody can tell which election is answered.
-fn ok_to_no_election(message: Message) -> Message {
+fn ok_to_no_election(message: AnyMessage) -> AnyMessage {
     match message {
-        Message::Ok { .. } => Message::Ok { term: Term::default() },
+        AnyMessage::Bully(Message::Ok { .. }) => {
+            AnyMessage::Bully(Message::Ok { term: Term::default() })
+        }
         other => other,
     }
 }
 
 /// Each of the two breaks nothing, both together do.
-fn assert_carry_together(trial: &Trial, pair: [fn() -> Mutation<Bully>; 2], property: Property) {
+fn assert_carry_together(trial: &Trial, pair: [fn() -> Mutation; 2], property: Property) {
     let [one, other] = pair;
-    trial.passes(one());
-    trial.passes(other());
-    trial.catches([(one().and(other()), property)]);
+    trial.passes(Algorithm::Bully, one());
+    trial.passes(Algorithm::Bully, other());
+    trial.catches(Algorithm::Bully, [(one().and(other()), property)]);
 }
 
 #[test]
 fn what_another_rule_mends_breaks_nothing() {
     let trial = Trial::hardened().with(crash_and_restart());
-    trial.passes::<Bully>(Mutation::HeardTwice("ELECTION"));
-    trial.passes::<Bully>(Mutation::HeardTwice("COORDINATOR"));
-    trial.passes::<Bully>(Mutation::Forgetful);
-    trial.passes::<Bully>(Mutation::NeverSaid("NACK"));
-    Trial { filter: false, ..trial }.passes::<Bully>(Mutation::None);
+    trial.passes(Algorithm::Bully, Mutation::HeardTwice("ELECTION"));
+    trial.passes(Algorithm::Bully, Mutation::HeardTwice("COORDINATOR"));
+    trial.passes(Algorithm::Bully, Mutation::Forgetful);
+    trial.passes(Algorithm::Bully, Mutation::NeverSaid("NACK"));
+    Trial { filter: false, ..trial }.passes(Algorithm::Bully, Mutation::None);
 }
 
 /// A member that comes back with an old term learns of later ones from its disk, from a leader's ALIVE or from NACK.

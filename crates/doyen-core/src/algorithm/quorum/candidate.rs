@@ -13,7 +13,7 @@
 //! for the last time just before the others became free
 //! ([`Settings::longest_retry`](crate::config::quorum::Settings::longest_retry)).
 
-use crate::change::{ElectionReason, Loss, StepDownReason};
+use crate::change::{ElectionReason, Loss, StepDownReason, TransferReason};
 use crate::config::Config;
 use crate::members::{NodeId, PeerSet, Term};
 use crate::protocol::Notice;
@@ -69,6 +69,14 @@ pub(super) struct Search {
     pub(super) successor_of: Option<Term>,
     /// The term in which it led itself and lost its lease.
     pub(super) lost_lease: Option<Term>,
+}
+
+impl Search {
+    /// The term whose leader has transferred leadership; one that has died transfers nothing.
+    pub(super) fn transferred(&self) -> Option<Term> {
+        let is_transfer = |lost: &LostLeader| matches!(lost.why, Loss::Transferred(reason) if reason != TransferReason::Crashed);
+        self.last_leader.filter(is_transfer).map(|lost| lost.term)
+    }
 }
 
 /// The leader that a member has lost.
@@ -330,6 +338,9 @@ impl Quorum {
         if cx.config.quorum.keeps(Rule::PreVote) {
             self.search.successor_of = released;
         }
+        // While elections are paused, the others should know why there is one.
+        let transferred = self.search.transferred().filter(|_| self.is_paused());
+        let released = released.or(transferred);
         // If it wins, the vote lease that it asks for must be waited cx even if it restarts: others may know of a lease.
         let vote_lease = self.pace(cx.config).vote_lease;
         let longest = &mut self.ballot.stored_mut().longest;

@@ -27,10 +27,9 @@
 //! that read the deadline may not. So its own lease binds it like a vote lease until it has run out, and until then it
 //! acknowledges no other leader.
 
-use std::collections::BTreeMap;
-
 use crate::change::{ElectionReason, LeaderChange, Loss, StepDownReason};
 use crate::config::Config;
+use crate::map::SortedMap;
 use crate::members::{NodeId, Term};
 use crate::protocol::Notice;
 use crate::time::Span;
@@ -53,7 +52,7 @@ pub(super) struct Leader {
     /// The oldest round whose lease timer may still count.
     pub(super) oldest: Round,
     /// The last round that each follower acknowledged.
-    pub(super) acks: BTreeMap<NodeId, Round>,
+    pub(super) acks: SortedMap<NodeId, Round>,
     /// The round on which the lease rests; [`Timer::Confirmation`] is armed while there is none.
     pub(super) lease: Option<Round>,
     /// The longest vote lease that it has asked for in this term. It never asks for a shorter one: a follower that restarted
@@ -66,7 +65,7 @@ pub(super) struct Leader {
     /// It is about to transfer leadership.
     pub(super) transfer: Option<Transfer>,
     /// The eligible members that outrank it by the margin, and since which round without a break.
-    higher: BTreeMap<NodeId, Round>,
+    higher: SortedMap<NodeId, Round>,
 }
 
 /// The gap that ends a leadership.
@@ -78,13 +77,13 @@ impl Leader {
             reason,
             newest: Round::default(),
             oldest: Round::FIRST,
-            acks: BTreeMap::new(),
+            acks: SortedMap::new(),
             lease: None,
             vote_lease: Span::ZERO,
             gaps: 0,
             tenure_over: false,
             transfer: None,
-            higher: BTreeMap::new(),
+            higher: SortedMap::new(),
         }
     }
 
@@ -192,7 +191,7 @@ impl Quorum {
         if round > leader.newest {
             return; // this round was never sent
         }
-        let last = leader.acks.entry(from).or_default();
+        let last = leader.acks.get_or_default(from);
         *last = round.max(*last);
         self.renew_lease(cx);
         self.leave_if_drained(cx);
@@ -262,23 +261,33 @@ impl Quorum {
         if cx.config.quorum.keeps(Rule::LapsedRoundIsOver) {
             leader.oldest = round.next();
         }
-        if leader.gaps >= LAST_GAP || !cx.config.quorum.keeps(Rule::LapsedLeaderRetries) {
+        let flaps = leader.gaps >= LAST_GAP && !self.is_irreplaceable(cx.config);
+        if flaps || !cx.config.quorum.keeps(Rule::LapsedLeaderRetries) {
             return self.leave(StepDownReason::NoMajority, Loss::NotRenewed, cx);
         }
+        let Role::Leader(leader) = &self.role else { return };
         if leader.gaps == 1 && (leader.tenure_over || !cx.config.quorum.counts_tenures()) {
             // Gaps are counted within one tenure.
             cx.set_timer(Timer::Tenure, cx.config.quorum.tenure);
         }
+        self.await_confirmation(cx);
+        cx.inform(Notice::Changed(LeaderChange::LeaseLapsed { term: self.ballot.term() }));
+    }
+
+    /// Its lease has lapsed. Other members should campaign if it is not renewed soon.
+    fn await_confirmation(&self, cx: &mut Cx<'_>) {
         let heartbeat = self.pace(cx.config).heartbeat;
         let patience = cx.config.quorum.gap_limit(&cx.config.timing, heartbeat);
         cx.set_timer(Timer::Confirmation, patience);
-        cx.inform(Notice::Changed(LeaderChange::LeaseLapsed { term: self.ballot.term() }));
     }
 
     /// It was elected and no majority confirmed it in time; or its lease lapsed and was not renewed.
     pub(super) fn on_unconfirmed(&mut self, cx: &mut Cx<'_>) {
         let Role::Leader(leader) = &self.role else { return };
         if leader.lease.is_none() {
+            if leader.gaps > 0 && self.is_irreplaceable(cx.config) {
+                return self.await_confirmation(cx);
+            }
             cx.rule("Q7");
             match leader.gaps {
                 0 => self.leave(StepDownReason::NeverConfirmed, Loss::NotConfirmed, cx),

@@ -1,11 +1,15 @@
 //! Pause: for a time that the operator gives, no member campaigns.
 //!
 //! An operator who takes switches or machines apart wants leadership to stay where it is, and to be given up rather than
-//! moved. While elections are paused, no member campaigns and none asks to take over, except for one case: a leader that
-//! transfers leadership still names a successor, and the successor campaigns, as often as it takes. So `transfer`, `resign`,
-//! `drain` and a planned shutdown work as ever. Nothing else changes. Leases are renewed and end as ever, and a leader
-//! whose lease lapses may renew it in the same term. If the leader dies, its guardian releases the lease, and there is no
-//! leader until the pause is over. (Patroni's pause is another thing: there a primary goes on without its lock.)
+//! moved. While elections are paused, no member campaigns and none asks to take over, except for one case: a leader has
+//! transferred leadership. Then its successor campaigns, as often as it takes; if it does not win, because the message that
+//! names it is lost, say, the others campaign by their turns, and the old leader after them. So `transfer`, `resign`, `drain`
+//! and a planned shutdown work as ever.
+//!
+//! Nothing else changes. Leases are renewed and end as ever. A leader whose lease lapses may renew it in the same term, and
+//! because no other member could replace it, it asks for that until the pause is over, however long it was cut off. If the
+//! leader dies, its guardian releases the lease, and there is no leader until the pause is over. (Patroni's pause is another
+//! thing: there a primary goes on without its lock.)
 //!
 //! **A pause needs no leader.** Any member accepts the command, since ending a pause matters most when there is no leader.
 //! Every pause has a number, which is higher than that of any pause its member knows of, and the id of that member, which
@@ -78,9 +82,13 @@ impl Quorum {
 
     /// Whether a pause keeps it from campaigning. `released`: the term whose leader chose it as successor.
     pub(super) fn is_held(&self, config: &Config, released: Option<Term>) -> bool {
-        self.is_paused()
-            && released.or(self.search.successor_of).is_none()
-            && config.quorum.keeps(Rule::PauseHolds)
+        let transferred = released.or(self.search.successor_of).or(self.search.transferred());
+        self.is_irreplaceable(config) && transferred.is_none()
+    }
+
+    /// Whether a pause keeps all others from replacing a leader that does not transfer leadership.
+    pub(super) fn is_irreplaceable(&self, config: &Config) -> bool {
+        self.is_paused() && config.quorum.keeps(Rule::PauseHolds)
     }
 
     /// The operator pauses elections for this time, or ends a pause if it is zero.
@@ -147,7 +155,7 @@ impl Quorum {
     }
 
     /// Stops what a pause forbids.
-    fn hold(&mut self, cx: &mut Cx<'_>) {
+    pub(super) fn hold(&mut self, cx: &mut Cx<'_>) {
         if self.is_held(cx.config, None) {
             self.stop_campaign(cx);
             self.stop_takeover(cx);

@@ -170,6 +170,9 @@ impl Quorum {
             let mut penalty =
                 of_member.map_or_else(Penalty::default, |(_, penalty)| penalty.limited(cx.config));
             let known = self.ranking.penalty(id);
+            if id == self.id && known.failures > 0 && known.failed_in > penalty.failed_in {
+                continue; // the leader does not know of it yet: every acknowledgement reports it until it does
+            }
             // What has decayed is no longer listed, and must not count again.
             penalty.failed_in = penalty.failed_in.max(known.failed_in);
             if penalty != known {

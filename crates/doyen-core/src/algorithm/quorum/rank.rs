@@ -15,12 +15,12 @@
 //!   over.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
+use crate::map::SortedMap;
 use crate::members::{NodeId, Term};
 use crate::time::Span;
 
@@ -79,8 +79,8 @@ const RETELLINGS: u8 = 3;
 /// What a member knows of all ranks, its own included. Only what differs from the configuration is kept.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Ranking {
-    ranks: BTreeMap<NodeId, Rank>,
-    penalties: BTreeMap<NodeId, Penalty>,
+    ranks: SortedMap<NodeId, Rank>,
+    penalties: SortedMap<NodeId, Penalty>,
     preference: Option<Preference>,
     /// The latest preference that is known to be over: withdrawn or expired.
     over: Option<(Term, u32)>,

@@ -10,9 +10,8 @@
 //! that are asked let the asker go first. Nor does a leader transfer leadership to such a member. No vote depends on any of
 //! this.
 
-use std::collections::BTreeMap;
-
 use crate::config::Config;
+use crate::map::SortedMap;
 use crate::members::{NodeId, PeerSet};
 use crate::time::Span;
 
@@ -28,7 +27,7 @@ pub(super) struct Reachability {
     /// The members from which this one receives nothing; kept only where probing is on.
     own: PeerSet,
     /// What the others reported last; members that receive from all others are left out.
-    reports: BTreeMap<NodeId, PeerSet>,
+    reports: SortedMap<NodeId, PeerSet>,
     /// The members that did not answer when they were last asked, and have sent nothing since. A lost message looks the
     /// same, so they are shown as silent, and no rule reads this. Kept only where probing is on.
     silent: PeerSet,

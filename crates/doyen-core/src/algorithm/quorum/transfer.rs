@@ -131,6 +131,8 @@ impl Quorum {
         let term = self.ballot.term();
         if cx.config.quorum.keeps(Rule::LeaseEndsBeforeTransfer) {
             self.stop_leading(StepDownReason::Transferred { to: successor, reason }, cx);
+            let why = Loss::Transferred(reason);
+            self.search.last_leader = Some(LostLeader { id: self.id, term, why });
             self.cool_down(successor, cx);
         }
         debug_assert_eq!(term, self.ballot.term(), "a transfer opens no term");
@@ -195,10 +197,10 @@ impl Quorum {
             cx.cancel_timer(Timer::Cooldown);
         }
         // A leader that has died transfers nothing: while elections are paused, there is none until the pause is over.
-        let is_held = reason == TransferReason::Crashed && self.is_held(cx.config, None);
+        self.hold(cx);
         if !cx.config.quorum.keeps(Rule::PreVote) {
             self.campaign_without_pre_vote(Some(term), cx);
-        } else if self.would_lead(cx.config) && !is_held {
+        } else if self.would_lead(cx.config) && !self.is_held(cx.config, None) {
             let reason = ElectionReason::Transferred { by: from, reason };
             self.become_candidate(Some(term), reason, cx);
         }

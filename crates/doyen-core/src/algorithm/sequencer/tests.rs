@@ -89,3 +89,22 @@ fn a_member_that_has_answered_a_later_term_accepts_nothing_of_an_earlier_one() {
     assert_eq!(told(&mut third, &config, 1, install), [""; 0]);
     assert_eq!(third.kept.log, []);
 }
+
+#[test]
+fn a_member_that_comes_back_while_logs_are_collected_is_asked_for_its_own() {
+    for mode in [Mode::Textbook, Mode::Hardened] {
+        let config = testing::config(3, mode);
+        let mut second = member(2, &config);
+        // The stable leader waits for a majority, the eager one for 3.
+        handle(&mut second, &config, Event::PeerDown(NodeId(1)));
+        let sent = handle(&mut second, &config, Event::PeerUp(NodeId(1)));
+        assert_eq!(sent, ["1: COLLECT term=2"], "the first one went to a process that has died");
+        for from in [3, 1] {
+            let log = Message::Log { term: Term(2), installed: Term(1), log: Vec::new() };
+            told(&mut second, &config, from, log);
+        }
+        assert_eq!(second.view().role, Role::Leader);
+        let sent = handle(&mut second, &config, Event::PeerUp(NodeId(3)));
+        assert_eq!(sent, ["3: INSTALL term=2 []"]);
+    }
+}

@@ -34,4 +34,9 @@ pub const RULES: &[RuleText] = &[
         "continues with its token",
         "The token of {m} belongs to the new generation now, and is no longer pinned.",
     ),
+    RuleText::new(
+        "P7",
+        "asks a member that is back",
+        "A member has come back while {m} looks for the token: what it answered before does not count, and {m} asks it again.",
+    ),
 ];

@@ -282,10 +282,13 @@ fn a_question_that_is_not_answered_is_closed() {
     world.deliver_from(Some(attacker()), number);
     let close = Timer::Close(TWO);
     for round in 0..2 {
-        assert!(!world.hosts[0].process.peers[&TWO].places.is_empty(), "round {round}");
+        assert!(
+            !world.hosts[0].process.peers.get(&TWO).unwrap().places.is_empty(),
+            "round {round}"
+        );
         assert!(world.hosts[0].armed.remove(&close), "round {round}");
         world.happen(0, Event::Timer(close));
     }
-    assert!(world.hosts[0].process.peers[&TWO].places.is_empty());
+    assert!(world.hosts[0].process.peers.get(&TWO).unwrap().places.is_empty());
     assert!(!world.hosts[0].armed.contains(&close));
 }

@@ -19,3 +19,4 @@ mod groups;
 mod modified_bully;
 mod requirements;
 mod rings;
+mod schedules;

@@ -107,16 +107,21 @@ impl Forwarder {
         }
         let begun = Instant::now();
         let (mut answer, mut wait) = (Assembly::default(), FIRST_WAIT);
-        let mut has_sent = false;
+        // A call is for one process: one that was started later does not know whether it has been carried out.
+        let mut session = None;
         loop {
             let packet = match answer.first_missing() {
                 Some(from) => Packet::Fetch { id, from }.encode(),
                 None => call.clone(),
             };
             let stuck = Err(RelayError::Node(CommandError::Busy));
-            let sent = timeout(LONGEST_WAIT, self.0.handle.relay(to, packet)).await;
+            let sent = timeout(LONGEST_WAIT, self.0.handle.relay(to, session, packet)).await;
             let sent = sent.unwrap_or(stuck);
-            has_sent |= sent.is_ok();
+            match sent {
+                Ok(to) => session = Some(to),
+                Err(RelayError::Restarted) => return Err(Unanswered::Gone),
+                Err(_) => {}
+            }
             let before = answer.first_missing();
             match timeout(wait, open.hear(&mut answer)).await {
                 Ok(Heard::Whole(bytes)) => {
@@ -128,7 +133,7 @@ impl Forwarder {
                 Err(_) => wait = (2 * wait).min(LONGEST_WAIT),
             }
             match sent {
-                Err(error) if !has_sent && begun.elapsed() >= NOT_SENT => {
+                Err(error) if session.is_none() && begun.elapsed() >= NOT_SENT => {
                     return Err(Unanswered::Unsent(error));
                 }
                 _ if open.last_heard.elapsed() >= SILENT || begun.elapsed() >= LONGEST => {

@@ -81,7 +81,7 @@ fn make(check: &Check) -> Result<Result<Finished, GenerateError>> {
     if check.parts.without.is_some() && base.algorithm != Some(Algorithm::Quorum) {
         bail!("--without: only the quorum has such rules; add --algorithm quorum");
     }
-    let named = selection(check, &[])?.checked;
+    let named = selection(check, base.algorithm.as_slice())?.checked;
     let mut campaign = Campaign {
         lasting: flags.lasting,
         without: check.parts.without,
@@ -136,6 +136,7 @@ fn check_names(scenario: &Scenario) -> Result<()> {
         ("leader", scenario.leader.is_some()),
         ("dead", !scenario.dead.is_empty()),
         ("initiators", matches!(scenario.initiators, Some(Initiators::Listed(_)))),
+        ("requests", matches!(scenario.requests, Some(Initiators::Listed(_)))),
         ("attr", !scenario.attr.is_empty()),
         ("ring", matches!(scenario.ring, Some(RingOrder::Listed(_)))),
     ];
@@ -156,6 +157,12 @@ fn selection(check: &Check, algorithms: &[Algorithm]) -> Result<Selection> {
     };
     let usual = Property::ALL.into_iter().filter(|property| usual.contains(property)).collect();
     Selection::new(&check.property, usual, |property| {
+        let reason = |algorithm: &Algorithm| property.means_nothing_to(*algorithm, true);
+        if let Some(reasons) = algorithms.iter().map(reason).collect::<Option<Vec<_>>>()
+            && let Some(&reason) = reasons.first()
+        {
+            return Some(reason);
+        }
         match (Property::LASTING.contains(&property), lasting) {
             (true, true) => None,
             (true, false) => Some(("about lasting faults", "add --lasting")),
@@ -214,8 +221,18 @@ impl Finished {
         }
     }
 
+    /// The mode of the runs; hardened, if they have several because not every algorithm has a hardened mode.
     fn mode(&self) -> Mode {
-        self.campaign.base.mode.unwrap_or(Mode::Hardened)
+        let mut algorithms = self.report.by_algorithm.keys();
+        let is_hardened = algorithms.any(|algorithm| algorithm.reads(Mode::Hardened));
+        let usual = if is_hardened { Mode::Hardened } else { Mode::Textbook };
+        self.campaign.base.mode.unwrap_or(usual)
+    }
+
+    /// Whether some of the runs had another mode than [`Self::mode`].
+    fn has_other_modes(&self) -> bool {
+        let mode = self.mode();
+        self.report.by_algorithm.keys().any(|algorithm| !algorithm.reads(mode))
     }
 
     fn as_text(&self, check: &Check) -> Result<String> {
@@ -257,13 +274,15 @@ impl Finished {
 
     fn summary(&self) -> Result<String> {
         let Self { campaign, report, took, .. } = self;
-        let Report { runs, events, messages, elections, leader_changes, digest, .. } = *report;
+        let Report { runs, events, messages, elections, leader_changes, entries, digest, .. } =
+            *report;
         let seconds = took.as_secs_f64();
         let rate = runs as f64 / seconds.max(1e-9);
         let mut text = String::new();
         writeln!(text, "{}, seed {}", count(runs, "random run"), campaign.seed)?;
         writeln!(text, "  took        {seconds:.1} s, {rate:.0} runs/s")?;
-        writeln!(text, "  mode        {}", self.mode())?;
+        let but = if self.has_other_modes() { "; textbook where there is none" } else { "" };
+        writeln!(text, "  mode        {}{but}", self.mode())?;
         if let Some(rule) = campaign.without {
             writeln!(text, "  without     {rule}")?;
         }
@@ -274,11 +293,16 @@ impl Finished {
         }
         writeln!(
             text,
-            "  events      {events}, each checked; {}",
-            count(messages, "election message")
+            "  events      {events}, each checked; {} of the algorithms",
+            count(messages, "message")
         )?;
-        let changed = terminal::leader_changes(leader_changes);
-        writeln!(text, "  elections   {elections} called; {changed}")?;
+        if report.by_algorithm.keys().any(|algorithm| algorithm.elects()) {
+            let changed = terminal::leader_changes(leader_changes);
+            writeln!(text, "  elections   {elections} called; {changed}")?;
+        }
+        if entries > 0 {
+            writeln!(text, "  entries     {entries} into a critical section")?;
+        }
         if let Some((recovery, run)) = report.slowest_recovery {
             let millis = recovery.as_nanos() as f64 / 1e6;
             writeln!(
@@ -304,7 +328,7 @@ impl Finished {
             (0, Some(_)) => writeln!(text, "Held in every completed run:")?,
             (undecided, _) => writeln!(
                 text,
-                "Not violated; but {} did not come to rest, which A3 is about, and the properties at rest were not checked there:",
+                "Not violated; but {} did not come to rest, which A3 and served are about, and the properties at rest were not checked there:",
                 count(undecided, "run")
             )?,
         }
@@ -382,6 +406,7 @@ impl Finished {
             "without": campaign.without.map(|rule| rule.to_string()),
             "elections": report.elections,
             "leader_changes": report.leader_changes,
+            "entries": report.entries,
             "undecided": report.undecided,
             "slowest_recovery": report.slowest_recovery.map(|(span, run)| json!({ "nanos": span.as_nanos(), "run": run })),
             "first_lease": first_lease,

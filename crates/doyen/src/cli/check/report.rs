@@ -1,5 +1,6 @@
 //! The report of an exploration, as text and as JSON.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::path::Path;
@@ -11,7 +12,8 @@ use doyen_check::minimize::Minimized;
 use doyen_check::property::Property;
 use doyen_check::search::{Limit, Plan, Progress};
 use doyen_check::selection::Selection;
-use doyen_check::{Report as Found, Rules, Timers, Violation};
+use doyen_check::{Report as Found, Rules, Scene, Timers, Violation};
+use doyen_core::members::NodeId;
 use doyen_sim::scenario::Case;
 use serde_json::{Value, json};
 
@@ -49,6 +51,12 @@ impl Report<'_> {
         if let Some(scope) = rules.scope {
             writeln!(text, "  part          {scope}")?;
         }
+        let requests = self.requests();
+        if !requests.is_empty() {
+            let each: Vec<String> =
+                requests.iter().map(|(id, times)| times_of(*id, *times)).collect();
+            writeln!(text, "  requests      {}", each.join(", "))?;
+        }
         writeln!(text, "  fault budget  {}", rules.budget)?;
         match rules.timers {
             Timers::Free { expiries: 0 } => {
@@ -85,6 +93,11 @@ impl Report<'_> {
             text += &self.selection.describe_skipped();
         }
         Ok(text)
+    }
+
+    /// How often each member may ask to enter the critical section.
+    fn requests(&self) -> BTreeMap<NodeId, u8> {
+        Scene::of(&self.case).requests
     }
 
     fn write_partial_verdict(&self, text: &mut String, limit: Limit) -> Result<()> {
@@ -130,6 +143,7 @@ impl Report<'_> {
             "terms": scope.map(|scope| scope.terms),
             "mixed_timings": scope.map(|scope| scope.mixed),
             "without": scope.and_then(|scope| scope.without).map(|rule| rule.to_string()),
+            "requests": case.requests.as_ref().map(|_| self.requests()),
             "budget": budget_json(rules.budget),
             "timers": rules.timers.to_string(),
             "fifo": rules.fifo,
@@ -148,6 +162,15 @@ impl Report<'_> {
             "seconds": progress.elapsed.as_secs_f64(),
             "counterexample": self.least.map(|(least, file)| counterexample_json(least, file)),
         })
+    }
+}
+
+/// `2` or `2 three times`.
+fn times_of(id: NodeId, times: u8) -> String {
+    match times {
+        1 => id.to_string(),
+        2 => format!("{id} twice"),
+        _ => format!("{id} {times} times"),
     }
 }
 

@@ -6,6 +6,8 @@ use doyen_report::claims::{Claim, EntryRow, EntryTable, Evidence, Row, Table, Ve
 use doyen_report::row;
 use serde::Serialize;
 
+use crate::cli::terminal::wrapped;
+
 /// Writes the costs of every algorithm, one line per case.
 pub(super) fn write(out: &mut impl Write, tables: &[Table]) -> io::Result<()> {
     writeln!(
@@ -70,7 +72,7 @@ pub(super) fn write_entries(out: &mut impl Write, tables: &[EntryTable]) -> io::
          in units of D, at the\nsecond N, as the entries for each D. ≈ the formula is about the middle of the run; ✗ differs \
          from the formula."
     )?;
-    for table in tables {
+    for table in tables.iter().filter(|table| !table.rows.is_empty()) {
         writeln!(out, "\n{}", table.algorithm)?;
         for rows in table.rows.chunk_by(EntryRow::is_same_case) {
             write_entry_case(out, rows)?;
@@ -80,11 +82,19 @@ pub(super) fn write_entries(out: &mut impl Write, tables: &[EntryTable]) -> io::
     writeln!(out)
 }
 
+/// As many sizes stand on one line.
+const MOST_COUNTS: usize = 4;
+
 fn write_entry_case(out: &mut impl Write, rows: &[EntryRow]) -> io::Result<()> {
     let row = rows.get(1).unwrap_or(&rows[0]);
     let mode = if row.mode == "textbook" { String::new() } else { format!(" ({})", row.mode) };
     writeln!(out, "  {}: {}{mode}", row.case, row.about)?;
     let counts: Vec<String> = rows.iter().map(count_of_entry).collect();
+    // Many sizes have lines of their own.
+    let (counts, more) = match counts.len() {
+        0..=MOST_COUNTS => (counts.join("  "), Vec::new()),
+        _ => (String::new(), wrapped(&counts.join(" "), 100)),
+    };
     let time = |name: &str, value: Option<f64>| {
         value.map_or(String::new(), |value| format!("   {name} {}", number(value)))
     };
@@ -92,13 +102,14 @@ fn write_entry_case(out: &mut impl Write, rows: &[EntryRow]) -> io::Result<()> {
         out,
         "    {:<10} {:<30} at exit {}, most {}{}{}{}",
         row.formula,
-        counts.join("  "),
+        counts,
         number(row.at_exit),
         row.at_exit_most,
         time("delay", row.client_delay_d),
         time("handover", row.sync_delay_d),
         time("entries/D", Some(row.entries_per_d).filter(|_| row.sync_delay_d.is_some())),
-    )
+    )?;
+    more.iter().try_for_each(|line| writeln!(out, "      {line}"))
 }
 
 fn count_of_entry(row: &EntryRow) -> String {

@@ -20,10 +20,13 @@ use doyen::guardian::stderr_is_journal;
 use serde_json::json;
 use tracing::field::Field;
 use tracing::{Event, Level, Subscriber};
-use tracing_subscriber::EnvFilter;
-use tracing_subscriber::fmt::FmtContext;
-use tracing_subscriber::fmt::format::{FormatEvent, FormatFields, Writer, debug_fn};
-use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt::format::{Format, FormatEvent, FormatFields, Full, Writer, debug_fn};
+use tracing_subscriber::fmt::{self as log_format, FmtContext};
+use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
+use tracing_subscriber::registry::{LookupSpan, Registry};
+use tracing_subscriber::reload;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 use super::LogFormat;
 use crate::cli::terminal::count;
@@ -34,11 +37,8 @@ const QUEUE: usize = 1024;
 /// How long the end of the process waits for its last lines.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Changes what is logged.
-type SetFilter = Box<dyn Fn(EnvFilter) -> Result<()> + Send + Sync>;
-
-/// Of the process, as its log is.
-static SET_FILTER: OnceLock<SetFilter> = OnceLock::new();
+/// What is logged; there is one for the process, as there is one log.
+static FILTER: OnceLock<reload::Handle<Targets, Registry>> = OnceLock::new();
 
 /// [`finish`](Log::finish) it before the process ends.
 pub(in crate::cli) struct Log {
@@ -63,38 +63,40 @@ impl Log {
         thread::Builder::new()
             .name("doyen-stderr".to_owned())
             .spawn(move || write_lines(&waiting, &lost, io::stderr(), report))?;
-        let log = tracing_subscriber::fmt().with_env_filter(filter).with_target(false);
+        let (filter, handle) = reload::Layer::new(filter);
+        let log = log_format::layer().with_target(false);
         let log = log.with_writer(move || queue.clone()).log_internal_errors(false);
         let colours = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-        match format {
+        let log = match format {
             LogFormat::Text => {
-                let log = log
-                    .with_ansi(colours)
-                    .map_event_format(|inner| Prioritized { inner, in_journal })
+                // The journal has a time of its own for each line.
+                let untimed =
+                    in_journal.then(|| Format::default().without_time().with_target(false));
+                log.with_ansi(colours)
+                    .map_event_format(|inner| Prioritized { inner, in_journal, untimed })
                     .fmt_fields(debug_fn(write_field))
-                    .with_filter_reloading();
-                let handle = log.reload_handle();
-                log.init();
-                SET_FILTER.get_or_init(|| Box::new(move |filter| Ok(handle.reload(filter)?)));
+                    .boxed()
             }
-            LogFormat::Json => {
-                let log = log
-                    .json()
-                    .flatten_event(true)
-                    .map_event_format(|inner| Prioritized { inner, in_journal })
-                    .with_filter_reloading();
-                let handle = log.reload_handle();
-                log.init();
-                SET_FILTER.get_or_init(|| Box::new(move |filter| Ok(handle.reload(filter)?)));
-            }
-        }
+            LogFormat::Json => log
+                .json()
+                .flatten_event(true)
+                .map_event_format(|inner| Prioritized { inner, in_journal, untimed: None })
+                .boxed(),
+        };
+        tracing_subscriber::registry().with(filter).with(log).init();
+        FILTER.get_or_init(|| handle);
         Ok(Self { lines })
+    }
+
+    /// Whether `filter` can be used.
+    pub(in crate::cli) fn check_filter(filter: &str) -> Result<()> {
+        parse(filter).map(drop)
     }
 
     /// Logs what `filter` says from now on.
     pub(in crate::cli) fn set_filter(filter: &str) -> Result<()> {
         let filter = parse(filter)?;
-        SET_FILTER.get().map_or(Ok(()), |set| set(filter))
+        FILTER.get().map_or(Ok(()), |handle| Ok(handle.reload(filter)?))
     }
 
     pub(in crate::cli) fn finish(&self) {
@@ -106,8 +108,8 @@ impl Log {
 }
 
 /// What is logged; the configuration has checked the levels.
-fn parse(filter: &str) -> Result<EnvFilter> {
-    EnvFilter::builder().parse(filter).with_context(|| format!("log: cannot read `{filter}`"))
+fn parse(filter: &str) -> Result<Targets> {
+    filter.parse::<Targets>().with_context(|| format!("log: cannot read `{filter}`"))
 }
 
 /// Writes lines until the last sender is gone. `report`: a line that says how many were lost.
@@ -176,6 +178,8 @@ impl<W: fmt::Write> fmt::Write for Escaped<W> {
 struct Prioritized<F> {
     inner: F,
     in_journal: bool,
+    /// In place of `inner`.
+    untimed: Option<Format<Full, ()>>,
 }
 
 impl<S, N, F> FormatEvent<S, N> for Prioritized<F>
@@ -200,7 +204,10 @@ where
             };
             write!(writer, "<{priority}>")?;
         }
-        self.inner.format_event(context, writer, event)
+        match &self.untimed {
+            Some(untimed) => untimed.format_event(context, writer, event),
+            None => self.inner.format_event(context, writer, event),
+        }
     }
 }
 

@@ -1,76 +1,13 @@
-//! The flags of `doyen sim` for a critical section, and the summary of such a run as text.
+//! The summary of a run of mutual exclusion as text.
 
 use std::io::{self, Write};
 
-use clap::Args;
-use doyen_core::config::exclusion::{Sets, Tree};
+use doyen_core::time::Span;
 use doyen_report::exclusion::Summary;
 use doyen_sim::metrics::Ended;
 use doyen_sim::metrics::sections::{Exclusion, Spread};
-use doyen_sim::network::DelayModel;
-use doyen_sim::scenario::{Initiators, Scenario};
 
-use crate::cli::election::set;
 use crate::cli::terminal::count;
-
-#[derive(Args, Debug)]
-pub(super) struct Flags {
-    /// The members that ask to enter: 1,3 or 3@2ms or all or none [default: the lowest live member]
-    #[arg(long, value_name = "IDS", help_heading = "Critical section")]
-    requests: Option<Initiators>,
-
-    /// How long a member stays inside: 5ms, uniform:1ms..2ms or exp:1ms [default: D]
-    #[arg(long, value_name = "TIME", help_heading = "Critical section")]
-    hold: Option<DelayModel>,
-
-    /// How often each of them asks [default: 1]
-    #[arg(long, value_name = "COUNT", help_heading = "Critical section")]
-    repeat: Option<u32>,
-
-    /// How long a member waits before it asks again, as --hold [default: 0]
-    #[arg(long, value_name = "TIME", help_heading = "Critical section")]
-    think: Option<DelayModel>,
-
-    /// The voting sets of maekawa: cyclic, grid, plane or majority [default: cyclic]
-    #[arg(long, value_name = "NAME", help_heading = "Critical section")]
-    sets: Option<Sets>,
-
-    /// The tree of raymond: star, line or binary [default: star]
-    #[arg(long, value_name = "NAME", help_heading = "Critical section")]
-    tree: Option<Tree>,
-
-    /// How many members are voters of voting, the highest ones [default: all]
-    #[arg(long, value_name = "COUNT", help_heading = "Critical section")]
-    voters: Option<u32>,
-
-    /// How many votes let a member in [default: a majority of the voters]
-    #[arg(long, value_name = "COUNT", help_heading = "Critical section")]
-    votes: Option<u32>,
-
-    /// Ask all voters, not only as many as are needed
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", help_heading = "Critical section")]
-    ask_all: Option<bool>,
-
-    /// How long a member waits after too few votes, as --hold [default: from D/2 to 4 D]
-    #[arg(long, value_name = "TIME", help_heading = "Critical section")]
-    back_off: Option<DelayModel>,
-}
-
-impl Flags {
-    /// Sets in `scenario` what the flags say.
-    pub(super) fn apply(&self, scenario: &mut Scenario) {
-        set(&mut scenario.requests, &self.requests);
-        set(&mut scenario.hold, &self.hold);
-        set(&mut scenario.repeat, &self.repeat);
-        set(&mut scenario.think, &self.think);
-        set(&mut scenario.sets, &self.sets);
-        set(&mut scenario.tree, &self.tree);
-        set(&mut scenario.voters, &self.voters);
-        set(&mut scenario.votes, &self.votes);
-        set(&mut scenario.back_off, &self.back_off);
-        scenario.ask_all = self.ask_all.unwrap_or(scenario.ask_all);
-    }
-}
 
 /// Writes what came of the critical section.
 pub(super) fn write(out: &mut impl Write, summary: &Summary, run: &Exclusion) -> io::Result<()> {
@@ -91,7 +28,7 @@ pub(super) fn write(out: &mut impl Write, summary: &Summary, run: &Exclusion) ->
     write_messages(out, summary)?;
     if let Some(wait) = summary.wait {
         let idle = summary.client_delay.map_or(String::new(), |delay| {
-            format!("; at most {delay} where no other member waited or was inside")
+            format!("; at most {} where no other member waited or was inside", delay.rounded())
         });
         writeln!(out, "  wait        {}{idle}", spread(wait))?;
     }
@@ -105,6 +42,18 @@ pub(super) fn write(out: &mut impl Write, summary: &Summary, run: &Exclusion) ->
     if most > 0 {
         let times = if most == 1 { "once".to_owned() } else { format!("{most} times") };
         writeln!(out, "  overtaking  one member entered {times} while another one waited")?;
+    }
+    let fencing = summary.fencing.unwrap_or_default();
+    if fencing.lost_grants > 0 {
+        let stays = count(fencing.lost_grants, "stay");
+        writeln!(out, "  lost        {stays} ended because the grant was over")?;
+    }
+    if fencing.refused_writes > 0 {
+        let writes = count(fencing.refused_writes, "write");
+        writeln!(
+            out,
+            "  fenced      the resource refused {writes} with the fence of an earlier entry"
+        )?;
     }
     if summary.ended != Ended::Quiet {
         writeln!(
@@ -141,13 +90,15 @@ fn write_stays(out: &mut impl Write, summary: &Summary) -> io::Result<()> {
     for (place, entry) in summary.entries.iter().enumerate() {
         let name = if place == 0 { "inside" } else { "" };
         let until = match entry.exited {
-            Some(exit) => format!("to {exit}"),
+            Some(exit) => format!("to {}", exit.rounded()),
             None => "on, and does not leave".to_owned(),
         };
         writeln!(
             out,
             "  {name:<10}  {} from {} {until}; it had asked at {}",
-            entry.member, entry.entered, entry.asked
+            entry.member,
+            entry.entered.rounded(),
+            entry.asked.rounded()
         )?;
     }
     Ok(())
@@ -174,6 +125,7 @@ fn write_messages(out: &mut impl Write, summary: &Summary) -> io::Result<()> {
 }
 
 fn spread(Spread { min, median, max }: Spread) -> String {
+    let [min, median, max] = [min, median, max].map(Span::rounded);
     match min == max {
         true => min.to_string(),
         false => format!("{min} to {max}, median {median}"),

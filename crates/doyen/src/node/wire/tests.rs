@@ -182,7 +182,7 @@ fn a_sealed_text_that_makes_no_sense_is_malformed() {
     assert_eq!(read_back(envelope(), &plain[..plain.len() - 1]), Err(Rejection::Malformed));
     assert_eq!(read_back(envelope(), &[&plain[..], &[0]].concat()), Err(Rejection::Malformed));
     assert_eq!(read_back(envelope(), &[0; 25]), Err(Rejection::Malformed), "there is no kind 0");
-    assert_eq!(read_back(envelope(), &[5; 25]), Err(Rejection::Malformed), "there is no kind 5");
+    assert_eq!(read_back(envelope(), &[6; 25]), Err(Rejection::Malformed), "there is no kind 6");
     assert_eq!(read_back(envelope(), &[3; 25]), Err(Rejection::Malformed), "half an entry");
     let no_session = [&[KIND_ROSTER][..], &[1; 8], &[0; 8]].concat();
     assert_eq!(read_back(envelope(), &no_session), Err(Rejection::Malformed));
@@ -302,5 +302,40 @@ fn every_single_bit_of_a_datagram_counts() {
         let mut altered = datagram.clone();
         altered[bit / 8] ^= 1 << (bit % 8);
         assert!(sealer.open(&mut altered).is_err(), "bit {bit}");
+    }
+}
+
+/// Members that know no groups read the same message, with or without a rider.
+#[test]
+fn a_rider_follows_its_message_and_changes_nothing_of_it() {
+    use doyen_core::algorithm::quorum;
+    use doyen_core::group::rider::{Body, Claims};
+    use doyen_core::members::Term;
+    use doyen_core::node;
+
+    let message =
+        quorum::Message { config: 7, term: Term(3), pause: None, body: quorum::Body::Nack };
+    let packet = Packet {
+        from: Incarnation(1),
+        to: Incarnation(2),
+        body: node::Body::Plain(AnyMessage::Quorum(message)),
+    };
+    let rider = Rider {
+        list: 5,
+        term: Term(3),
+        body: Body::Claims(Claims { seen: 9, ..Claims::default() }),
+    };
+    let plain = postcard::to_allocvec(&packet).unwrap();
+    let ridden = postcard::to_extend(&rider, plain.clone()).unwrap();
+    let read = |bytes: &[u8]| {
+        let opened = opened(Content::Election(bytes));
+        opened.into_letter_and_rider(Algorithm::Quorum, None).unwrap()
+    };
+    assert_eq!(read(&plain).1, Ok(None));
+    assert_eq!(read(&ridden), (read(&plain).0, Ok(Some(rider))));
+    let longer = [&ridden[..], &[0]].concat();
+    let shorter = &ridden[..ridden.len() - 1];
+    for damaged in [&longer[..], shorter] {
+        assert_eq!(read(damaged), (read(&plain).0, Err(Rejection::Malformed)));
     }
 }

@@ -17,8 +17,8 @@ use super::http::exchange;
 fn every_command_reaches_the_loop() {
     let fake = Fake::leader();
     for (path, body, received, accepted) in [
-        ("resign", "", "resign", "resigns"),
-        ("resign", "{}", "resign", "resigns"),
+        ("resign", "", "resign", "resigns; next in line is n2"),
+        ("resign", "{}", "resign", "resigns; next in line is n2"),
         ("transfer", r#"{"to":"n2"}"#, "transfer to 2", "transfers leadership to n2"),
         ("transfer", r#"{"to":3}"#, "transfer to 3", "transfers leadership to n3"),
         ("transfer", r#"{"to":"3"}"#, "transfer to 3", "transfers leadership to n3"),
@@ -121,6 +121,23 @@ fn every_rejection_is_explained() {
 }
 
 #[test]
+fn a_reload_that_fails_changes_neither_the_keys_nor_the_secret() {
+    let fake = Fake::leader();
+    let (old, new) = (fake.secret(), "ab".repeat(32));
+    let reload = |secret: &str| {
+        fake.post("/v1/reload-keys", "", &format!("authorization: Bearer {secret}\r\n"))
+    };
+    fs::write(fake.folder.path().join(SECRET_FILE), &new).expect("it is written");
+    fake.fail(CommandError::Busy);
+    reload(&old).problem(503, "busy");
+    reload(&new).problem(401, "unauthorized");
+    fake.manners.lock().expect("no panic").error = None;
+    assert_eq!(reload(&old).status, 202);
+    reload(&old).problem(401, "unauthorized");
+    assert_eq!(reload(&new).status, 202);
+}
+
+#[test]
 fn a_command_for_another_term_changes_nothing() {
     let fake = Fake::leader();
     let detail =
@@ -174,7 +191,7 @@ fn an_invalid_body_is_rejected_with_a_reason() {
         ("transfer", r#"{"to":true}"#, "expected the name or the id of a member"),
         ("transfer", r#"{"to":"n2","now":1}"#, "unknown field `now`"),
         ("resign", r#"{"to":"n2"}"#, "unknown field `to`"),
-        ("drain", r#"{"for":"soon"}"#, "`soon` is not a duration"),
+        ("drain", r#"{"for":"soon"}"#, "`soon` is not a length of time"),
         ("drain", r#"{"for":7}"#, "invalid type"),
         ("drain", r#"{"for":"0s"}"#, "`undrain` ends one"),
         ("prefer", r#"{"member":"n2"}"#, "missing field `for`"),

@@ -176,7 +176,7 @@ fn status_says_no_where_nobody_leads() {
     fake.publish(|status| (status.leader, status.drained) = (None, true));
     let came = fake.run(&["status"]);
     assert_eq!(came.code, 1);
-    assert!(came.stdout.starts_with("no leader is known: test, term 7\n"), "{came:?}");
+    assert!(came.stdout.starts_with("no leader of test is known (term 7)\n"), "{came:?}");
     let drained = "n1 is drained until `undrain`: it leads only if no other member can\n";
     assert!(came.stdout.contains(drained), "{came:?}");
     let came = fake.run(&["status", "--json"]);
@@ -294,7 +294,7 @@ fn a_node_at_its_limit_is_said_to_be_so() {
 fn orders_are_given_by_name_or_id_and_say_what_is_done() {
     let fake = Fake::leader();
     for (arguments, asked, said) in [
-        (&["resign"][..], "resign", "n1 resigns (term 7)"),
+        (&["resign"][..], "resign", "n1 resigns; next in line is n2 (term 7)"),
         (
             &["transfer", "n2"],
             "transfer to 2",
@@ -338,7 +338,10 @@ fn orders_are_given_by_name_or_id_and_say_what_is_done() {
         assert_eq!(fake.received(), [asked]);
     }
     let came = fake.admin(&["resign", "--json"]);
-    assert_eq!(came.stdout, "{\"name\":\"n1\",\"accepted\":\"resigns\",\"term\":7}\n");
+    assert_eq!(
+        came.stdout,
+        "{\"name\":\"n1\",\"accepted\":\"resigns; next in line is n2\",\"term\":7}\n"
+    );
 }
 
 #[test]

@@ -16,7 +16,7 @@ use doyen::node::status::{Entry, Lease, MemberRole, MemberStatus, Status};
 use doyen::node::testing::{Commands, FakeNode};
 use doyen::node::{Command, CommandError, Handle};
 use doyen_core::change::{ElectionReason, LeaderChange};
-use doyen_core::members::{Incarnation, NodeId, Term};
+use doyen_core::members::{Incarnation, NodeId, SessionId, Term};
 use doyen_core::protocol::{Refusal, Role};
 use doyen_core::time::Span;
 
@@ -56,9 +56,11 @@ pub(crate) struct Manners {
     pub(crate) relay: Option<Relay>,
 }
 
-/// Takes packets on their way to another member.
+/// Takes packets on their way to a process of another member, and says to which one they went.
 #[derive(Clone)]
-pub(crate) struct Relay(pub(crate) Arc<dyn Fn(Vec<u8>) + Send + Sync>);
+pub(crate) struct Relay(pub(crate) Arc<Take>);
+
+type Take = dyn Fn(Option<SessionId>, Vec<u8>) -> Result<SessionId, RelayError> + Send + Sync;
 
 impl std::fmt::Debug for Relay {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -238,13 +240,16 @@ fn answer(commands: Commands, manners: &Mutex<Manners>, received: &Mutex<Vec<Str
                 note("campaign".to_owned());
                 sender.send(answer).is_ok()
             }
-            Command::Retime(_, sender) => sender.send(answer).is_ok(),
+            Command::Retime(_, sender) | Command::Guard { answer: sender, .. } => {
+                sender.send(answer).is_ok()
+            }
             Command::UseKeys(_, sender) => {
                 note("reload keys".to_owned());
                 sender.send(answer).is_ok()
             }
-            Command::Relay { bytes, answer: sender, .. } => {
-                let sent = relay.map(|Relay(relay)| relay(bytes)).ok_or(RelayError::Unmet);
+            Command::Relay { session, bytes, answer: sender, .. } => {
+                let unmet = Err(RelayError::Unmet);
+                let sent = relay.map_or(unmet, |Relay(relay)| relay(session, bytes));
                 // A caller that has given up does not wait.
                 let _ = sender.send(sent);
                 true

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use doyen::node::relay::Relayed;
+use doyen::node::relay::{RelayError, Relayed};
 use doyen_core::members::{NodeId, SessionId};
 use doyen_core::protocol::Refusal;
 
@@ -33,7 +33,7 @@ fn pair(treat: fn(u64) -> Treatment) -> (Fake, Fake) {
 fn connect(from: &Fake, id: u32, to: &Fake, treat: fn(u64) -> Treatment) {
     let (inbox, number) = (to.published().relayed.clone(), AtomicU64::new(0));
     let withheld: Mutex<Vec<Relayed>> = Mutex::default();
-    let relay = move |bytes| {
+    let relay = move |expected: Option<SessionId>, bytes| {
         let session = SessionId::from_random(id.into());
         let packet = Relayed { from: NodeId(id), session, bytes };
         let Treatment { copies, repeated_later } = treat(number.fetch_add(1, Ordering::Relaxed));
@@ -47,6 +47,7 @@ fn connect(from: &Fake, id: u32, to: &Fake, treat: fn(u64) -> Treatment) {
         if repeated_later {
             withheld.push(packet);
         }
+        Ok(expected.unwrap_or(SessionId::from_random(9)))
     };
     from.manners.lock().expect("no panic").relay = Some(Relay(Arc::new(relay)));
 }
@@ -118,12 +119,46 @@ fn a_long_answer_arrives_whole_over_a_poor_network() {
     let few = n1.ask("GET", "/v1/history?limit=2&member=n3", &secret);
     assert_eq!(few.json(), n3.get("/v1/history?limit=2").json());
     assert_eq!(n1.ask("GET", "/v1/status?member=n3", &secret).json()["name"], "n3");
+    assert!(n1.ask("GET", "/v1/clock?member=n3", &secret).json()["unix_us"].is_u64());
+}
+
+#[test]
+fn a_command_is_not_given_to_a_process_that_was_started_later() {
+    let (n1, n3) = pair(|_| GOOD);
+    // The first packet arrives, its answer does not, and n3 is started again: then it knows nothing of the command.
+    connect(&n3, 3, &n1, |_| Treatment { copies: 0, repeated_later: false });
+    let (inbox, starts) = (n3.published().relayed.clone(), AtomicU64::new(0));
+    let relay = move |expected: Option<SessionId>, bytes| {
+        let session = SessionId::from_random(starts.fetch_add(1, Ordering::Relaxed) + 1);
+        if expected.is_some_and(|expected| expected != session) {
+            return Err(RelayError::Restarted);
+        }
+        let _ = inbox.try_send(Relayed { from: NodeId(1), session, bytes });
+        Ok(session)
+    };
+    n1.manners.lock().expect("no panic").relay = Some(Relay(Arc::new(relay)));
+    let detail = n1.command("/v1/drain?member=n3", "").problem(504, "unreachable");
+    assert!(detail.contains("it may have carried out the command nevertheless"), "{detail}");
+    assert_eq!(n3.received(), ["drain"], "once");
 }
 
 #[test]
 fn another_member_is_asked_only_for_an_operator() {
     let (n1, _n3) = pair(|_| GOOD);
     n1.get("/v1/status?member=n3").problem(401, "unauthorized");
+    n1.get("/v1/clock?member=n3").problem(401, "unauthorized");
     n1.post("/v1/drain?member=n3", "", "").problem(401, "unauthorized");
     assert_eq!(n1.get("/v1/status").status, 200);
+    let metrics = n1.get("/metrics").body;
+    for line in ["result=\"unauthorized\"} 3\n", "result=\"accepted\"} 0\n"] {
+        assert!(metrics.contains(line), "{line} in {metrics}");
+    }
+}
+
+#[test]
+fn a_body_that_is_too_long_for_any_command_is_not_read() {
+    let (n1, _n3) = pair(|_| GOOD);
+    let body = format!(r#"{{"for":"{}"}}"#, "1".repeat(5000));
+    let detail = n1.command("/v1/drain?member=n3", &body).problem(413, "too-large");
+    assert_eq!(detail, "the body is too long for any command");
 }

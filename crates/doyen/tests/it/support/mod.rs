@@ -8,6 +8,7 @@
 pub mod earlier;
 pub mod leases;
 pub mod rounds;
+pub mod servers;
 pub mod wires;
 
 use std::ffi::OsStr;
