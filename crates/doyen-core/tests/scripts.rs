@@ -77,13 +77,8 @@
 
 mod harness;
 
-use doyen_core::dispatch;
 use doyen_core::registry::Algorithm;
-
-/// Runs all scripts of an algorithm: those in the folder with its name.
-fn play(algorithm: Algorithm) {
-    dispatch!(algorithm, P => harness::play_folder::<P>(&harness::folder(algorithm)));
-}
+use harness::play;
 
 #[test]
 fn bully() {

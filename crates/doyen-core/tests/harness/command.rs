@@ -9,9 +9,9 @@ use doyen_core::config::quorum::{Pace, Preemption};
 use doyen_core::config::{Announce, Config, Mode, Timing};
 use doyen_core::members::{Members, NodeId};
 use doyen_core::protocol::{AdminCommand, Event};
+use doyen_core::registry::{Algorithm, AnyConfig};
 use doyen_core::time::Span;
 
-use super::Playable;
 use super::group::{Disk, Group, Link};
 use super::time::{D, Time};
 
@@ -106,17 +106,18 @@ pub(super) enum Command {
 
 /// Runs one script.
 #[derive(Debug)]
-pub(super) struct Runner<P: Playable> {
-    group: Option<Group<P>>,
+pub(super) struct Runner {
+    algorithm: Algorithm,
+    group: Option<Group>,
 }
 
-impl<P: Playable> Default for Runner<P> {
-    fn default() -> Self {
-        Self { group: None }
+impl Runner {
+    pub(super) fn new(algorithm: Algorithm) -> Self {
+        Self { algorithm, group: None }
     }
 }
 
-impl<P: Playable> goldenscript::Runner for Runner<P> {
+impl goldenscript::Runner for Runner {
     type Command = Command;
 
     fn run(
@@ -132,6 +133,7 @@ impl<P: Playable> goldenscript::Runner for Runner<P> {
             };
             let (dead, foreign) = (set(dead)?, set(foreign)?);
             let leader = leader.map(|leader| member(&config, leader)).transpose()?;
+            let config = AnyConfig { algorithm: self.algorithm, inner: config };
             let group = self.group.insert(Group::found(config, &dead, foreign, leader));
             return Ok(group.take_transcript());
         }
@@ -142,10 +144,7 @@ impl<P: Playable> goldenscript::Runner for Runner<P> {
 }
 
 /// Carries out every command but `group`; what it returns is appended to the transcript.
-fn carry_out<P: Playable>(
-    group: &mut Group<P>,
-    command: &Command,
-) -> Result<String, Box<dyn Error>> {
+fn carry_out(group: &mut Group, command: &Command) -> Result<String, Box<dyn Error>> {
     let config = group.config().clone();
     let member = |id: u32| member(&config, id);
     match command {

@@ -6,29 +6,30 @@ use doyen_core::config::Config;
 use doyen_core::host::{self, apply};
 use doyen_core::members::{Incarnation, NodeId};
 use doyen_core::protocol::{
-    Boot, Class, Effect, Effects, Event, Kind, Message, Notice, Origin, View, name_of,
+    Boot, Class, Effect, Effects, Event, Kind, Message, Notice, Origin, Protocol, View, name_of,
 };
+use doyen_core::registry::{AnyConfig, AnyDurable, AnyMessage, AnyProtocol, AnyTimer};
 use doyen_core::time::{Delay, Span};
 
+use super::stored;
 use super::time::{D, Time};
 use super::transcript::{Line, Scene, Transcript, moves, noun, verb};
-use super::{Playable, Storable};
 
 /// A run that is not quiet after this many events is ended.
 const PATIENCE: usize = 2_000;
 
 /// The members, the messages in flight, and the transcript.
 #[derive(Debug)]
-pub(super) struct Group<P: Playable> {
-    config: Config,
+pub(super) struct Group {
+    config: AnyConfig,
     /// These are configured for another cluster.
     foreign: BTreeSet<NodeId>,
-    foreign_config: Config,
+    foreign_config: AnyConfig,
     now: Time,
-    hosts: BTreeMap<NodeId, Host<P>>,
-    in_flight: Vec<Flight<P::Message>>,
+    hosts: BTreeMap<NodeId, Host>,
+    in_flight: Vec<Flight>,
     links: BTreeMap<(NodeId, NodeId), Link>,
-    effects: Effects<P>,
+    effects: Effects<AnyProtocol>,
     tally: Tally,
     elections: u32,
     /// Whether a member has asked to enter the critical section.
@@ -39,16 +40,16 @@ pub(super) struct Group<P: Playable> {
 }
 
 #[derive(Debug)]
-struct Host<P: Playable> {
+struct Host {
     /// The member, if it is alive.
-    member: Option<P>,
+    member: Option<AnyProtocol>,
     incarnation: Incarnation,
-    disk: Option<P::Durable>,
+    disk: Option<AnyDurable>,
     /// Its disk was lost, and it has stored nothing since.
     lost: bool,
     /// A copy of the disk, made earlier.
-    copy: Option<P::Durable>,
-    timers: BTreeMap<P::Timer, Alarm>,
+    copy: Option<AnyDurable>,
+    timers: BTreeMap<AnyTimer, Alarm>,
     /// It crashes after this many sends and stores caused by the next event.
     doom: Option<usize>,
 }
@@ -60,14 +61,14 @@ struct Alarm {
 }
 
 #[derive(Clone, Debug)]
-struct Flight<M> {
+struct Flight {
     arrives: Time,
     sequence: u64,
     from: NodeId,
     to: NodeId,
     /// The incarnation it was sent to: the same member after a restart does not get it.
     incarnation: Incarnation,
-    message: M,
+    message: AnyMessage,
 }
 
 /// The disk of a member that starts again.
@@ -98,15 +99,15 @@ type Tally = BTreeMap<(usize, bool), u32>;
 
 /// What happens next.
 #[derive(Clone, Copy, Debug)]
-enum Next<T> {
+enum Next {
     Arrival(usize),
-    Timer(NodeId, T),
+    Timer(NodeId, AnyTimer),
 }
 
-impl<P: Playable> Group<P> {
+impl Group {
     /// Founds a group: all but the `dead` start at time zero.
     pub(super) fn found(
-        config: Config,
+        config: AnyConfig,
         dead: &BTreeSet<NodeId>,
         foreign: BTreeSet<NodeId>,
         leader: Option<NodeId>,
@@ -120,9 +121,9 @@ impl<P: Playable> Group<P> {
             timers: BTreeMap::new(),
             doom: None,
         };
-        let hosts = config.members.iter().map(|id| (id, absent())).collect();
+        let hosts = config.inner.members.iter().map(|id| (id, absent())).collect();
         let mut foreign_config = config.clone();
-        foreign_config.quorum.cluster += 1;
+        foreign_config.inner.quorum.cluster += 1;
         let mut group = Self {
             config,
             foreign,
@@ -150,7 +151,7 @@ impl<P: Playable> Group<P> {
 
     /// The configuration of the members.
     pub(super) fn config(&self) -> &Config {
-        &self.config
+        &self.config.inner
     }
 
     /// The transcript since the last call.
@@ -163,7 +164,7 @@ impl<P: Playable> Group<P> {
         &mut self,
         id: NodeId,
         what: String,
-        event: Event<P::Message, P::Timer>,
+        event: Event<AnyMessage, AnyTimer>,
     ) -> Result<(), String> {
         self.alive(id)?;
         self.handle(id, Scene::Happened(vec![id], what), event);
@@ -246,7 +247,7 @@ impl<P: Playable> Group<P> {
 
     /// Lets a timer of `id` fire now, whenever it is due.
     pub(super) fn expire(&mut self, id: NodeId, wanted: &str) -> Result<(), String> {
-        let is_wanted = |timer: &P::Timer| name(timer) == wanted || format!("{timer:?}") == wanted;
+        let is_wanted = |timer: &AnyTimer| name(timer) == wanted || format!("{timer:?}") == wanted;
         let timer = self.hosts[&id].timers.keys().copied().find(is_wanted);
         let timer = timer.ok_or_else(|| format!("{id} has no timer {wanted} armed"))?;
         self.play(self.now, Next::Timer(id, timer));
@@ -344,7 +345,7 @@ impl<P: Playable> Group<P> {
 
     /// Messages sent, by class, and elections called.
     pub(super) fn count(&self) -> String {
-        let kinds = P::kinds(&self.config);
+        let kinds = AnyProtocol::kinds(&self.config);
         let mut text =
             self.account("messages", |kind, dead| kind.class == Class::Algorithm && !dead);
         for (name, class) in [("link", Class::Link), ("detector", Class::Detector)] {
@@ -361,7 +362,7 @@ impl<P: Playable> Group<P> {
     fn account(&self, title: &str, counts: impl Fn(Kind, bool) -> bool) -> String {
         let mut total = 0;
         let mut parts = Vec::new();
-        let kinds = P::kinds(&self.config);
+        let kinds = AnyProtocol::kinds(&self.config);
         for (&(kind, dead), &sent) in &self.tally {
             if counts(kinds[kind], dead) {
                 total += sent;
@@ -375,7 +376,7 @@ impl<P: Playable> Group<P> {
         }
     }
 
-    fn host(&mut self, id: NodeId) -> &mut Host<P> {
+    fn host(&mut self, id: NodeId) -> &mut Host {
         self.hosts.get_mut(&id).expect("commands name members")
     }
 
@@ -388,7 +389,7 @@ impl<P: Playable> Group<P> {
 
     /// The first message in flight from `from` to `to`, of this kind or with this text, if one is given.
     fn find(&self, from: NodeId, to: NodeId, what: Option<&str>) -> Result<usize, String> {
-        let fits = |message: &P::Message, what: &str| {
+        let fits = |message: &AnyMessage, what: &str| {
             name_of(message) == what || message.to_string() == what
         };
         self.in_flight
@@ -409,13 +410,13 @@ impl<P: Playable> Group<P> {
 
     fn is_quiet(&self) -> bool {
         let mut armed = self.hosts.values().flat_map(|host| host.timers.keys());
-        self.in_flight.is_empty() && armed.all(|&timer| P::is_background(timer))
+        self.in_flight.is_empty() && armed.all(|&timer| AnyProtocol::is_background(timer))
     }
 
     /// The next event and its time: messages first, by kind and age, then timers by age.
-    fn next(&self) -> Option<(Time, Next<P::Timer>)> {
+    fn next(&self) -> Option<(Time, Next)> {
         let arrivals = self.in_flight.iter().enumerate().map(|(index, flight)| {
-            let kind = P::kind_index(&self.config, &flight.message);
+            let kind = AnyProtocol::kind_index(&self.config, &flight.message);
             ((flight.arrives, 0, kind, flight.sequence), Next::Arrival(index))
         });
         let alarms = self.hosts.iter().flat_map(|(&id, host)| {
@@ -427,7 +428,7 @@ impl<P: Playable> Group<P> {
         Some((order.0, next))
     }
 
-    fn play(&mut self, at: Time, next: Next<P::Timer>) {
+    fn play(&mut self, at: Time, next: Next) {
         self.now = at;
         match next {
             Next::Timer(id, timer) => {
@@ -459,13 +460,13 @@ impl<P: Playable> Group<P> {
             true => &self.foreign_config,
             false => &self.config,
         };
-        let member = P::start(id, config, boot, &mut self.effects);
+        let member = AnyProtocol::start(id, config, boot, &mut self.effects);
         let belief = (!matches!(origin, Origin::Founding { .. })).then(|| verb(member.view()));
         host.member = Some(member);
         self.carry_out(id, Scene::Happened(vec![id], what.to_owned()), belief);
     }
 
-    fn handle(&mut self, id: NodeId, scene: Scene, event: Event<P::Message, P::Timer>) {
+    fn handle(&mut self, id: NodeId, scene: Scene, event: Event<AnyMessage, AnyTimer>) {
         let host = self.hosts.get_mut(&id).expect("commands name members");
         let member = host.member.as_mut().expect("only live members are told of anything");
         let before = member.view();
@@ -518,11 +519,12 @@ impl<P: Playable> Group<P> {
     }
 
     /// Sends, and returns whether the link lets it pass.
-    fn send(&mut self, from: NodeId, to: NodeId, message: P::Message) -> bool {
+    fn send(&mut self, from: NodeId, to: NodeId, message: AnyMessage) -> bool {
         let encoded = postcard::to_allocvec(&message).expect("messages can be encoded");
         assert_eq!(message.encoded_len(), encoded.len(), "the computed size of {message}");
         let dead = self.alive(to).is_err();
-        *self.tally.entry((P::kind_index(&self.config, &message), dead)).or_default() += 1;
+        *self.tally.entry((AnyProtocol::kind_index(&self.config, &message), dead)).or_default() +=
+            1;
         let takes = match self.links.get(&(from, to)) {
             Some(Link::Cut) => return false,
             Some(Link::Loses(kinds)) if kinds.iter().any(|kind| kind == name_of(&message)) => {
@@ -543,7 +545,7 @@ impl<P: Playable> Group<P> {
         true
     }
 
-    fn arm(&mut self, id: NodeId, timer: P::Timer, after: Span) -> Time {
+    fn arm(&mut self, id: NodeId, timer: AnyTimer, after: Span) -> Time {
         let alarm = Alarm { at: self.now.after(after), sequence: self.number() };
         self.host(id).timers.insert(timer, alarm);
         alarm.at
@@ -559,7 +561,7 @@ impl<P: Playable> Group<P> {
         self.transcript.tell(Line { at: self.now, scene, rules: vec![], outcome: vec![] });
     }
 
-    fn tell_of_message(&mut self, flight: &Flight<P::Message>, outcome: String) {
+    fn tell_of_message(&mut self, flight: &Flight, outcome: String) {
         let scene = Scene::Message(vec![flight.from], vec![flight.to], flight.message.to_string());
         let line = Line { at: self.now, scene, rules: vec![], outcome: vec![outcome] };
         self.transcript.tell(line);
@@ -567,21 +569,21 @@ impl<P: Playable> Group<P> {
 }
 
 /// The host of one member, for one event.
-struct MemberHost<'g, P: Playable> {
-    group: &'g mut Group<P>,
+struct MemberHost<'g> {
+    group: &'g mut Group,
     id: NodeId,
     /// It crashes after this many more sends and stores.
     crash_after: Option<usize>,
     /// What is recorded about it: in order, but messages and timers come last.
     outcome: Vec<String>,
     sends: Vec<(String, Vec<String>)>,
-    timers: BTreeMap<P::Timer, String>,
+    timers: BTreeMap<AnyTimer, String>,
 }
 
 /// The member crashes in the middle of an event.
 struct Crashed;
 
-impl<P: Playable> MemberHost<'_, P> {
+impl MemberHost<'_> {
     fn count(&mut self) -> Result<(), Crashed> {
         let Some(left) = &mut self.crash_after else { return Ok(()) };
         *left -= 1;
@@ -589,17 +591,17 @@ impl<P: Playable> MemberHost<'_, P> {
     }
 }
 
-impl<P: Playable> host::Host<P> for MemberHost<'_, P> {
+impl host::Host<AnyProtocol> for MemberHost<'_> {
     type Error = Crashed;
 
-    fn persist(&mut self, durable: P::Durable) -> Result<(), Crashed> {
-        self.outcome.push(format!("stores {}", durable.told()));
+    fn persist(&mut self, durable: AnyDurable) -> Result<(), Crashed> {
+        self.outcome.push(format!("stores {}", stored(&durable)));
         let host = self.group.host(self.id);
         (host.disk, host.lost) = (Some(durable), false);
         self.count()
     }
 
-    fn send(&mut self, to: NodeId, message: P::Message) -> Result<(), Crashed> {
+    fn send(&mut self, to: NodeId, message: AnyMessage) -> Result<(), Crashed> {
         let text = message.to_string();
         let receiver = match self.group.send(self.id, to, message) {
             true => to.to_string(),
@@ -612,12 +614,12 @@ impl<P: Playable> host::Host<P> for MemberHost<'_, P> {
         self.count()
     }
 
-    fn arm(&mut self, timer: P::Timer, after: Delay) {
+    fn arm(&mut self, timer: AnyTimer, after: Delay) {
         let at = self.group.arm(self.id, timer, after.min);
         self.timers.insert(timer, format!("⏲{}@{at}", name(timer)));
     }
 
-    fn cancel(&mut self, timer: P::Timer) {
+    fn cancel(&mut self, timer: AnyTimer) {
         if self.group.host(self.id).timers.remove(&timer).is_some() {
             self.timers.insert(timer, format!("⏲{} off", name(timer)));
         }

@@ -10,46 +10,22 @@ use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 
 use doyen_core::algorithm::quorum::Stored;
-use doyen_core::algorithm::sequencer::Kept;
-use doyen_core::config::Config;
-use doyen_core::members::Term;
-use doyen_core::protocol::{Durable as _, Protocol};
-use doyen_core::registry::Algorithm;
+use doyen_core::protocol::Durable as _;
+use doyen_core::registry::{Algorithm, AnyDurable};
 use doyen_core::time::Span;
 
-/// An algorithm whose members a script can host.
-pub(crate) trait Playable: Protocol<Config = Config, Durable: Storable> {}
-
-impl<P: Protocol<Config = Config, Durable: Storable>> Playable for P {}
-
-/// A value that a member stores, and how a transcript shows it.
-pub(crate) trait Storable: Clone + std::fmt::Debug {
-    fn told(&self) -> String;
-}
-
-impl Storable for Term {
-    fn told(&self) -> String {
-        format!("term={self}")
-    }
-}
-
-impl Storable for Stored {
-    fn told(&self) -> String {
-        let Self { term, voted, longest, drained, pause } = *self;
-        let voted = voted.map_or(String::new(), |voted| format!(" voted={voted}"));
-        let drained = drained.map_or("", |_| " drained");
-        let pause = pause.map_or(String::new(), |pause| match pause.left {
-            Span::ZERO => " resumed".to_owned(),
-            left => format!(" paused={}", time::Time(left)),
-        });
-        format!("term={term}{voted} longest={}{drained}{pause}", time::Time(longest))
-    }
-}
-
-impl Storable for Kept {
-    fn told(&self) -> String {
-        format!("term={}", self.term())
-    }
+/// How a transcript shows what a member stores.
+fn stored(durable: &AnyDurable) -> String {
+    let &AnyDurable::Quorum(Stored { term, voted, longest, drained, pause }) = durable else {
+        return format!("term={}", durable.term());
+    };
+    let voted = voted.map_or(String::new(), |voted| format!(" voted={voted}"));
+    let drained = drained.map_or("", |_| " drained");
+    let pause = pause.map_or(String::new(), |pause| match pause.left {
+        Span::ZERO => " resumed".to_owned(),
+        left => format!(" paused={}", time::Time(left)),
+    });
+    format!("term={term}{voted} longest={}{drained}{pause}", time::Time(longest))
 }
 
 /// The folder with the scripts of an algorithm.
@@ -61,17 +37,20 @@ fn scripts() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts")
 }
 
-/// Runs every script of `folder`, and fails with the names of those whose transcript differs.
-pub(crate) fn play_folder<P: Playable>(folder: &Path) {
-    let scripts = entries(folder);
+/// Runs every script of an algorithm, those in the folder with its name, and fails with the names of those whose transcript
+/// differs.
+pub(crate) fn play(algorithm: Algorithm) {
+    let folder = folder(algorithm);
+    let scripts = entries(&folder);
     assert!(!scripts.is_empty(), "no scripts in {}", folder.display());
-    let failed: Vec<String> = scripts.iter().filter_map(|path| play::<P>(path).err()).collect();
+    let failures = scripts.iter().filter_map(|path| play_script(algorithm, path).err());
+    let failed: Vec<String> = failures.collect();
     assert!(failed.is_empty(), "{} of {}:\n{}", failed.len(), scripts.len(), failed.join("\n"));
 }
 
 /// Runs one script. A transcript that differs panics with the difference; the caller continues with the others.
-fn play<P: Playable>(path: &Path) -> Result<(), String> {
-    let mut runner = command::Runner::<P>::default();
+fn play_script(algorithm: Algorithm, path: &Path) -> Result<(), String> {
+    let mut runner = command::Runner::new(algorithm);
     match panic::catch_unwind(AssertUnwindSafe(|| goldenscript::run(&mut runner, path))) {
         Ok(Ok(())) => Ok(()),
         Ok(Err(error)) => Err(format!("{}: {error}", path.display())),

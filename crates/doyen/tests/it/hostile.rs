@@ -14,6 +14,7 @@ use crate::support::rounds::{Tally, rounds};
 use crate::support::{Plan, Trial};
 use doyen::config::{Configuration, Env, Settings};
 use doyen::key::Keyring;
+use doyen::node::status::Status;
 use doyen::node::wire::{Content, Envelope, LIMIT, Sealer, VERSION};
 use doyen_core::members::{Incarnation, NodeId, SessionId};
 use doyen_core::session::{Challenge, Greeting};
@@ -207,7 +208,8 @@ fn memory(pid: u32) -> u64 {
     line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok()).expect("a size")
 }
 
-/// With `wan`, so that a machine that is busy with other tests is no reason for a change of leader.
+/// With `wan`, so that a machine that is busy with other tests is no reason for a change of leader. An unoptimised node that
+/// shares its processor may lose so many acknowledgements in the flood that its lease has a gap: it leads on in its term.
 #[test]
 fn hostile_datagrams_change_no_leader_and_cost_no_memory() {
     let trial = Trial::start(&Plan { profile: "wan", ..Plan::default() });
@@ -234,7 +236,8 @@ fn hostile_datagrams_change_no_leader_and_cost_no_memory() {
     let mut tally = Tally::new("200,000 hostile datagrams to the leader and a follower");
     for round in 0..rounds() {
         tally.round(|| send(round * IN_A_ROUND..(round + 1) * IN_A_ROUND));
-        let status = trial.wait("the leader answers", || trial.status(3));
+        let leads = |status: &Status| status.leader.is_some();
+        let status = trial.wait("there is a leader", || trial.status(3).filter(leads));
         assert_eq!((status.leader, status.term), (Some(NodeId(3)), term), "round {round}");
         let now = targets.each_ref().map(|(member, _)| memory(trial.pid(*member)));
         println!("{before:?} KiB, then {now:?} KiB");
