@@ -47,8 +47,10 @@ UNPACK = dpkg-deb --fsys-tarfile prometheus_*.deb | tar -x --strip-components=3 
 # Tests of clusters mostly wait.
 TEST_THREADS ?= 4
 
+# The test of upgrades builds an earlier program, on all processors: it comes first, alone.
 unit: tools lab-static ## Every test: units, properties, golden scripts, scenarios, the command line, real clusters, the lab in a browser
-	RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test --workspace --all-features --locked
+	$(CARGO) test --workspace --all-features --locked --test it compatibility::
+	RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test --workspace --all-features --locked -- --skip compatibility::
 
 doc: ## The documentation builds without a warning
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --all-features --no-deps --locked
