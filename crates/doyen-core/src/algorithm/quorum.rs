@@ -101,6 +101,7 @@ pub use message::{Answer, Body, Heartbeat, Message, Round, Unreachable};
 pub use pause::Pause;
 pub use penalty::Penalty;
 pub use rank::{Preference, Rank};
+pub use reachability::MISSED_PROBES;
 
 /// A member of a quorum: its role, and what it keeps in every role.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

@@ -80,7 +80,9 @@ impl Explain {
         };
         anstream::stdout().lock().write_all(text.as_bytes())?;
         let has_leader = match &prediction {
-            Some(prediction) => !prediction.leaders.is_empty(),
+            Some(prediction) => {
+                !prediction.leaders.is_empty() && !prediction.waits_for_resume(&status)
+            }
             None => status.leader.is_some(),
         };
         Ok(if has_leader { Answer::Yes } else { Answer::No })
@@ -115,6 +117,8 @@ fn explanation(status: &Status, history: &[Entry]) -> String {
     let ranked = ranking(status);
     lines.extend(ranked.iter().map(|it| format!("  {} {}", it.name, prospects(status, it))));
     match (status.leader, status.next.map(|next| status.name_of(next))) {
+        // What a pause means for the next election has been said.
+        (Some(_), _) if status.pause.is_some() => {}
         (Some(_), Some(next)) => lines.push(format!("\n{next} is next if the leader fails now")),
         (None, Some(next)) if !absence::is_only_here(status) => {
             lines.push(format!("\n{next} is first in line, if it reaches a majority"));
@@ -234,6 +238,12 @@ impl Prediction {
         Ok(Self { dying: dying.to_vec(), leaders, left: status.members.len() - gone.len() })
     }
 
+    /// Whether the members that die leave no leader, and elections are paused.
+    fn waits_for_resume(&self, status: &Status) -> bool {
+        let survives = |leader: NodeId| !self.dying.contains(&leader);
+        status.pause.is_some() && !status.leader.is_some_and(survives)
+    }
+
     fn describe(&self, status: &Status) -> String {
         let names = |ids: &[NodeId]| {
             ids.iter().map(|&id| status.name_of(id)).collect::<Vec<_>>().join(" and ")
@@ -260,7 +270,11 @@ impl Prediction {
                 status.algorithm
             ),
         };
-        format!("if {} failed now, {outcome}\n", names(&self.dying))
+        let paused = match self.waits_for_resume(status) {
+            true => "there would be no leader until elections are resumed; then ",
+            false => "",
+        };
+        format!("if {} failed now, {paused}{outcome}\n", names(&self.dying))
     }
 }
 

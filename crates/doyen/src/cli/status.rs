@@ -88,6 +88,8 @@ fn head(status: &Snapshot) -> String {
     });
     lines.extend(absence::describe(status));
     match (status.leader, status.next.map(|next| status.name_of(next))) {
+        // What a pause means for the next election is said below.
+        (Some(_), _) if status.pause.is_some() => {}
         (Some(_), Some(next)) => lines.push(format!("{next} is next")),
         (None, Some(next)) if !absence::is_only_here(status) => {
             lines.push(format!("{next} is first in line"));

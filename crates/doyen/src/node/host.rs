@@ -31,7 +31,7 @@ use super::commander::{Commander, transferred_by};
 use super::counters::Counters;
 use super::groups::GroupHost;
 use super::history::{Circumstance, ViewHistory};
-use super::inspect::{HostView, awaited, inspect, reaches};
+use super::inspect::{HostView, awaited, inspect, learns_within, reaches};
 use super::log::LogLine;
 use super::network::{Network, Received};
 use super::publish::Publisher;
@@ -590,7 +590,12 @@ impl Host {
         let reachable = self.network.reachable(now, by_algorithm);
         let tag = |timer| session::Timer::Inner(node::Timer::Inner(timer));
         let remaining = |timer| self.timers.due_of(&tag(timer)).map(|due| due.since(now));
-        let view = HostView { me: self.id, reachable: &reachable, remaining: &remaining };
+        let is_new = |member| {
+            let met = self.network.peer(member).and_then(|peer| peer.met_at);
+            met.is_some_and(|met| now.since(met) < learns_within(config))
+        };
+        let view =
+            HostView { me: self.id, reachable: &reachable, is_new: &is_new, remaining: &remaining };
         let diagnostics = inspect(member, config, &view);
 
         let mut status = Status::initial(&self.settings);

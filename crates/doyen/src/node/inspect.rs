@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use doyen_core::algorithm::quorum::{Pause, Quorum, Rank, Timer};
+use doyen_core::algorithm::quorum::{MISSED_PROBES, Pause, Quorum, Rank, Timer};
 use doyen_core::config::Config;
 use doyen_core::members::{NodeId, PeerSet};
 use doyen_core::registry::{AnyProtocol, AnyTimer};
@@ -45,6 +45,8 @@ pub(super) struct HostView<'a> {
     pub(super) me: NodeId,
     /// The members that this node reaches.
     pub(super) reachable: &'a PeerSet,
+    /// Whether a member's process has started so recently that it cannot know yet which members it does not reach.
+    pub(super) is_new: &'a dyn Fn(NodeId) -> bool,
     /// How much longer a timer runs, if it is armed.
     pub(super) remaining: &'a dyn Fn(AnyTimer) -> Option<Duration>,
 }
@@ -86,10 +88,10 @@ pub(super) fn inspect(member: &AnyProtocol, config: &Config, host: &HostView<'_>
 }
 
 fn inspect_quorum(quorum: &Quorum, config: &Config, host: &HostView<'_>) -> Diagnostics {
-    let &HostView { me, reachable, remaining } = host;
+    let &HostView { me, reachable, is_new, remaining } = host;
     let reaches = |one: NodeId, other: NodeId| match one == me {
         true => reachable.contains(other),
-        false => quorum.receives(one, other),
+        false => quorum.receives(one, other) && (reachable.contains(other) || !is_new(one)),
     };
     let info = |id: NodeId| {
         let Rank { eligible, attr, .. } = quorum.rank_of(config, id);
@@ -124,6 +126,12 @@ fn inspect_quorum(quorum: &Quorum, config: &Config, host: &HostView<'_>) -> Diag
         preference: quorum.preference().map(|preference| (preference.member, preference.left)),
         members: config.members.iter().map(info).collect(),
     }
+}
+
+/// How long after its start a member knows which members it does not reach: one probe later than it can.
+pub(super) fn learns_within(config: &Config) -> Duration {
+    let probe = config.quorum.probe.map_or(Span::ZERO, |probe| probe * (MISSED_PROBES + 1));
+    Duration::from_nanos(probe.as_nanos())
 }
 
 /// Whether members watch which members they reach, and report it.

@@ -116,6 +116,8 @@ pub(super) struct Peer {
     address: Option<SocketAddr>,
     /// Its current session, and the version that this session speaks.
     met: Option<(SessionId, u8)>,
+    /// When its current session was met.
+    pub(super) met_at: Option<Moment>,
     /// How many of its letters have been accepted.
     accepted: u64,
     /// How many packets have been relayed to it.
@@ -305,6 +307,7 @@ impl Network {
         let counted = same.is_some() && contact.accepted > peer.accepted;
         if same.is_none() {
             peer.relays = Window::default();
+            peer.met_at = Some(Moment::now());
         }
         if same.is_none() || contact.accepted > peer.accepted {
             peer.last_seen = Some(Moment::now());

@@ -327,6 +327,24 @@ fn a_member_that_never_started_is_unreachable_and_not_next() {
     assert_eq!(status.next, None, "without n2 there is no majority");
 }
 
+/// It has to listen for a while before it knows that it does not reach a dead one.
+#[test]
+fn a_member_that_has_just_restarted_is_not_next_where_there_is_no_majority() {
+    let mut trial = Trial::start(&Plan::default());
+    trial.follow(3, &[1, 2, 3]);
+    trial.kill(2);
+    trial.wait("n3 does not reach n2", || (!trial.status(3)?.members[1].reachable).then_some(()));
+    trial.kill(1);
+    trial.run(1);
+    trial.follow(3, &[1]);
+    let status = trial.wait("n3 leads and reaches n1", || {
+        let status = trial.status(3)?;
+        (status.leader == Some(NodeId(3)) && status.members[0].reachable).then_some(status)
+    });
+    assert_eq!(status.members[0].unreachable, Some(vec![NodeId(2)]), "{status:?}");
+    assert_eq!(status.next, None, "{status:?}");
+}
+
 #[test]
 fn a_failed_leader_has_a_penalty_that_all_members_show() {
     let mut trial = Trial::start(&Plan::default());
@@ -810,6 +828,13 @@ fn while_elections_are_paused_a_transfer_works_and_a_dead_leader_is_not_replaced
             trial.status(member)?.pause.filter(|pause| pause.by == NodeId(1))
         });
     }
+    let explained = doyen(&["explain", "--node", trial.url(1), "--if-dies", "n3"]);
+    let said = String::from_utf8_lossy(&explained.stdout).into_owned();
+    assert!(said.contains("there would be no leader until elections are resumed"), "{said}");
+    assert_eq!(explained.status.code(), Some(1));
+    let explained = doyen(&["explain", "--node", trial.url(1)]);
+    let said = String::from_utf8_lossy(&explained.stdout).into_owned();
+    assert!(!said.contains("is next"), "{said}");
     let transferred = trial.command(3, &["transfer", "n2"]);
     assert!(transferred.status.success(), "{}", complaint(&transferred));
     trial.follow(2, &[1, 2, 3]);

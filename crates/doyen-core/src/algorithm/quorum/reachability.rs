@@ -19,7 +19,7 @@ use super::message::{Body, Unreachable};
 use super::{Cx, Quorum, Role, Timer};
 
 /// A member counts as unreachable after this many probe intervals without a message.
-const MISSED_PROBES: u64 = 3;
+pub const MISSED_PROBES: u64 = 3;
 
 /// Which members are unreachable for which. A member is reachable until there is evidence against it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
