@@ -71,7 +71,7 @@ use doyen_sim::world::{self, Frozen, Snapshot};
 
 use crate::budget::{ANY, Budget, BudgetLeft};
 use crate::part::Scope;
-use crate::property::Property;
+use crate::property::{Property, Seen};
 use crate::rules::{MAX_MEMBERS, Rules};
 use crate::scene::Scene;
 use crate::search::space::{Claim, Space, Successors};
@@ -145,6 +145,8 @@ struct Uses {
     /// The order of entries and the number of tokens are checked.
     order: bool,
     tokens: bool,
+    /// What members have delivered is checked.
+    deliveries: bool,
 }
 
 /// The state space of a check.
@@ -160,7 +162,7 @@ pub(crate) struct Model<'c, P: Explore> {
     /// nothing is claimed about the end of a run until an election is called.
     election_called: bool,
     store: Mutex<Store<P>>,
-    observations: Mutex<Interner<Vec<Option<View>>>>,
+    observations: Mutex<Interner<Seen>>,
     /// Whether a property is about who led before.
     tracks_leaderships: bool,
     /// How often one member may enter while another one waits, if a property is about that.
@@ -264,6 +266,7 @@ impl<'c, P: Explore> Model<'c, P> {
                 detector: P::heeds_detector(config),
                 order: rules.properties.contains(&Property::CausalOrder),
                 tokens: rules.properties.contains(&Property::OneToken),
+                deliveries: rules.properties.iter().any(|it| Property::DELIVERED.contains(it)),
             },
             lasting: rules.messages_last(),
             slots: count + further_processes::<P>(config, &rules),
@@ -495,12 +498,17 @@ impl<'c, P: Explore> Model<'c, P> {
         slot >= self.context.members.len()
     }
 
-    /// The view of each live member, as its process in the member's own slot has it.
-    pub(crate) fn views(&self, worker: &Worker<P>, state: &[u32]) -> Vec<Option<View>> {
-        let locals = &state[..self.context.members.len()];
-        let view =
-            |&local: &u32| worker.locals[local as usize].local.state.as_ref().map(Protocol::view);
-        locals.iter().map(view).collect()
+    /// What claims see of each member, as its process in the member's own slot has it.
+    pub(crate) fn seen(&self, worker: &Worker<P>, state: &[u32]) -> Seen {
+        let locals = state[..self.context.members.len()].iter();
+        let locals = || locals.clone().map(|&local| &worker.locals[local as usize].local);
+        let delivered = locals().filter(|_| self.uses.deliveries);
+        Seen {
+            views: locals().map(|local| local.state.as_ref().map(Protocol::view)).collect(),
+            delivered: delivered
+                .filter_map(|local| Some((local.id, local.is_up(), local.deliveries()?.clone())))
+                .collect(),
+        }
     }
 
     /// The processes in a state, and the messages in flight.
@@ -589,9 +597,9 @@ impl<P: Explorable> Space for Model<'_, P> {
         if let Some(&observation) = worker.observations.get(&print) {
             return observation;
         }
-        let views = self.views(worker, state);
+        let seen = self.seen(worker, state);
         let mut observations = self.observations.lock().unwrap_or_else(PoisonError::into_inner);
-        let observation = observations.number(views);
+        let observation = observations.number(seen);
         worker.observations.insert(print, observation);
         observation
     }
@@ -602,14 +610,14 @@ impl<P: Explorable> Space for Model<'_, P> {
 
     fn holds(&self, claim: usize, observation: u32) -> bool {
         let observations = self.observations.lock().unwrap_or_else(PoisonError::into_inner);
-        let views = Arc::clone(&observations.since(observation as usize)[0]);
+        let seen = Arc::clone(&observations.since(observation as usize)[0]);
         let is_idle = |view: &View| {
             view.leader.is_none() && view.role == Role::Follower && view.section.is_outside()
         };
-        if !self.election_called && views.iter().flatten().all(is_idle) {
+        if !self.election_called && seen.views.iter().flatten().all(is_idle) {
             return true;
         }
-        self.rules.properties[claim].holds(self.context.members, &views)
+        self.rules.properties[claim].holds(self.context.members, &seen)
     }
 
     fn fairness(&self, step: Step) -> Option<Step> {

@@ -37,7 +37,7 @@ use doyen_core::protocol::{AdminCommand, Bonds, Pledge, Role, Section, View};
 use doyen_core::time::Span;
 
 use crate::ending::Ending;
-use crate::property::{Fact, Property, belief, longest_message};
+use crate::property::{Fact, Property, Seen, belief, longest_message};
 use audit::Audit;
 use doyen_sim::cut::State;
 use doyen_sim::fault::Disk;
@@ -195,6 +195,7 @@ impl Oracle {
         self.close_multicast(outcome);
         let rated = self.ratings.apply(members, &outcome.views);
         let members = rated.as_ref().unwrap_or(members);
+        let seen = Seen::views(&outcome.views);
         let about_the_end: Vec<Property> = self
             .properties
             .iter()
@@ -203,7 +204,7 @@ impl Oracle {
             .collect();
         let (broken, ending) = match outcome.ended {
             Ended::Quiet => {
-                let breaks = |property: &&Property| !property.holds(members, &outcome.views);
+                let breaks = |property: &&Property| !property.holds(members, &seen);
                 (about_the_end.iter().find(breaks), Ending::Rest)
             }
             Ended::TimeLimit | Ended::MessageLimit | Ended::EventLimit | Ended::Interrupt => {
@@ -214,7 +215,7 @@ impl Oracle {
         if let Some(&property) = broken {
             let evidence = match ending {
                 Ending::Limit => self.unrest(&outcome.views),
-                _ => property.evidence(members, &outcome.views),
+                _ => property.evidence(members, &seen),
             };
             let breach = Breach { property, at: outcome.end, evidence, ending };
             self.breach.get_or_insert(breach);
@@ -251,24 +252,10 @@ impl Oracle {
     /// judged at the end.
     fn close_multicast(&mut self, outcome: &Outcome) {
         let Some(multicast) = &outcome.multicast else { return };
-        let fact = |id: NodeId| {
-            let sequence = multicast.delivered.get(&id).map_or(String::new(), |it| it.join(", "));
-            Fact::new(id, format!("has delivered {sequence}"))
-        };
-        let both = |(one, other): (NodeId, NodeId)| vec![fact(one), fact(other)];
-        if let Some((id, message)) = multicast.duplicate {
-            let twice = vec![Fact::new(id, format!("has delivered {message} twice"))];
-            self.found(Property::NoDuplicates, outcome.end, twice);
-        }
-        if let Some(pair) = multicast.disorder {
-            self.found(Property::TotalOrder, outcome.end, both(pair));
-        }
-        if let Some(pair) = multicast.contradiction.or(multicast.disorder) {
-            self.found(Property::DeliveriesStay, outcome.end, both(pair));
-        }
-        if multicast.resets > 0 || !multicast.lost.is_empty() {
-            let all = multicast.delivered.keys().map(|&id| fact(id)).collect();
-            self.found(Property::DeliveriesStay, outcome.end, all);
+        for property in [Property::NoDuplicates, Property::TotalOrder, Property::DeliveriesStay] {
+            if let Some(facts) = property.contradicted_by(multicast) {
+                self.found(property, outcome.end, facts);
+            }
         }
     }
 

@@ -10,8 +10,9 @@ use std::str::FromStr;
 pub use doyen_core::ledger::Fact;
 use doyen_core::ledger::Invariant;
 use doyen_core::members::{Members, NodeId};
-use doyen_core::protocol::{Role, Section, View};
+use doyen_core::protocol::{Deliveries, Role, Section, View};
 use doyen_core::registry::{Algorithm, Purpose};
+use doyen_sim::delivered::Delivered;
 
 use crate::search::space::Claim;
 use crate::timers::Timers;
@@ -108,9 +109,9 @@ const TABLE: [(Property, &str, Claim, &str); 29] = [
     (Property::Safety004, "cs425-safety", Claim::AtRest, "cs425's safety: at the end of a run, every member that follows a leader follows the best live member"),
     (Property::Liveness004, "cs425-liveness", Claim::Rests, "cs425's liveness: every member eventually follows a leader or has crashed"),
     (Property::ConsistentCut, "consistent-cut", Claim::NoStep, "consistent cut: a snapshot has every message that was sent in it and not received, and no other, and loses nothing that is conserved"),
-    (Property::TotalOrder, "total-order", Claim::NoStep, "total order: live members that were not reset have delivered the same messages in the same order, some perhaps fewer"),
-    (Property::NoDuplicates, "no-duplicates", Claim::NoStep, "no duplicates: no member delivers a message twice"),
-    (Property::DeliveriesStay, "deliveries-stay", Claim::NoStep, "deliveries stay: what any member has delivered, a crashed one included, all others deliver in the same order, and none is reset"),
+    (Property::TotalOrder, "total-order", Claim::Always, "total order: live members that were not reset have delivered the same messages in the same order, some perhaps fewer"),
+    (Property::NoDuplicates, "no-duplicates", Claim::Always, "no duplicates: no member delivers a message twice"),
+    (Property::DeliveriesStay, "deliveries-stay", Claim::AtRest, "deliveries stay: what any member has delivered, a crashed one included, all others deliver in the same order, and none is reset"),
 ];
 
 impl From<Invariant> for Property {
@@ -188,7 +189,7 @@ impl Property {
     /// Logs grow, so no bound on messages is among them.
     pub const MULTICAST: [Self; 2] = [Self::TotalOrder, Self::NoDuplicates];
 
-    /// The properties that random runs judge by what the members have delivered.
+    /// The properties that are about what the members of a multicast have delivered.
     pub(crate) const DELIVERED: [Self; 3] =
         [Self::TotalOrder, Self::NoDuplicates, Self::DeliveriesStay];
 
@@ -226,7 +227,11 @@ impl Property {
         let excludes = algorithm.purpose() == Purpose::Excludes;
         match self {
             Self::BoundedMessages | Self::ConsistentCut => None,
-            _ if Self::DELIVERED.contains(&self) => None,
+            _ if Self::DELIVERED.contains(&self) => (algorithm.purpose() != Purpose::Serves)
+                .then_some(("about a multicast", "leave it out, or use sequencer")),
+            _ if algorithm.purpose() == Purpose::Records => {
+                Some(("about elections or a critical section", "leave it out"))
+            }
             Self::FencesRise if excludes => Some((
                 "about fences, which this algorithm does not have",
                 "leave it out; the grants of `doyen lock` have them",
@@ -256,7 +261,6 @@ impl Property {
     pub fn is_explorable(self, timers: Timers) -> bool {
         match self {
             Self::LeaderInTime | Self::SteadyLeader => false,
-            Self::TotalOrder | Self::NoDuplicates | Self::DeliveriesStay => false,
             Self::VoteLeasesKept | Self::LeasesCovered => !matches!(timers, Timers::Free { .. }),
             _ => true,
         }
@@ -308,8 +312,9 @@ impl Property {
         self.claim() == Claim::Rests
     }
 
-    /// Whether it holds where the members believe this; what is not about views always does.
-    pub(crate) fn holds(self, members: &Members, views: &[Option<View>]) -> bool {
+    /// Whether it holds where this is seen of the members; what is not about that always does.
+    pub(crate) fn holds(self, members: &Members, seen: &Seen) -> bool {
+        let views = &seen.views[..];
         match self {
             Self::Agreement => disagreement(members, views).is_none(),
             Self::Validity => {
@@ -327,12 +332,13 @@ impl Property {
             Self::Liveness004 => views.iter().flatten().all(|view| view.leader.is_some()),
             Self::OneLeader => leaders(views).count() <= 1,
             Self::Served => waiting(views).next().is_none(),
-            _ => true,
+            _ => seen.delivered().is_none_or(|it| self.contradicted_by(&it).is_none()),
         }
     }
 
     /// The facts that contradict it.
-    pub(crate) fn evidence(self, members: &Members, views: &[Option<View>]) -> Vec<Fact> {
+    pub(crate) fn evidence(self, members: &Members, seen: &Seen) -> Vec<Fact> {
+        let views = &seen.views[..];
         let id = |position: usize| members.at(position);
         let best = || {
             let best = best_live(members, views);
@@ -367,8 +373,51 @@ impl Property {
             Self::OneLeader => {
                 leaders(views).map(|position| Fact::new(id(position), "leads")).collect()
             }
-            _ => Vec::new(),
+            _ => seen.delivered().and_then(|it| self.contradicted_by(&it)).unwrap_or_default(),
         }
+    }
+
+    /// The facts about what members have delivered that contradict it, if it is about that.
+    pub(crate) fn contradicted_by(self, multicast: &Delivered) -> Option<Vec<Fact>> {
+        let fact = |id: NodeId| {
+            let sequence = multicast.delivered.get(&id).map_or(String::new(), |it| it.join(", "));
+            Fact::new(id, format!("has delivered {sequence}"))
+        };
+        let both = |(one, other): (NodeId, NodeId)| vec![fact(one), fact(other)];
+        match self {
+            Self::NoDuplicates => {
+                let (id, message) = multicast.duplicate?;
+                Some(vec![Fact::new(id, format!("has delivered {message} twice"))])
+            }
+            Self::TotalOrder => multicast.disorder.map(both),
+            Self::DeliveriesStay => {
+                let is_lost = multicast.resets > 0 || !multicast.lost.is_empty();
+                let all = || multicast.delivered.keys().map(|&id| fact(id)).collect();
+                let pair = multicast.contradiction.or(multicast.disorder);
+                pair.map(both).or_else(|| is_lost.then(all))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What claims see of the members.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(crate) struct Seen {
+    /// The view of each live member, by position.
+    pub(crate) views: Vec<Option<View>>,
+    /// What each member of a multicast has delivered, and whether it is up; empty if no claim is about that.
+    pub(crate) delivered: Vec<(NodeId, bool, Deliveries)>,
+}
+
+impl Seen {
+    /// The views alone.
+    pub(crate) fn views(views: &[Option<View>]) -> Self {
+        Self { views: views.to_vec(), delivered: Vec::new() }
+    }
+
+    fn delivered(&self) -> Option<Delivered> {
+        Delivered::new(&self.delivered)
     }
 }
 

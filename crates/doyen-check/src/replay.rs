@@ -23,7 +23,7 @@ use std::collections::BTreeSet;
 
 use doyen_core::layers::Stack;
 use doyen_core::members::{Members, NodeId};
-use doyen_core::protocol::{Protocol as _, View};
+use doyen_core::protocol::Protocol as _;
 use doyen_core::time::Span;
 use doyen_sim::scenario::Case;
 use doyen_sim::time::Time;
@@ -34,7 +34,7 @@ use crate::ending::Ending;
 use crate::explore::with_model;
 use crate::model::Model;
 use crate::model::step::{Act, Step, StepText};
-use crate::property::{Fact, Property, belief};
+use crate::property::{Fact, Property, Seen, belief};
 use crate::rules::Rules;
 use crate::scene::{Scene, trace_until};
 use crate::search::space::{Claim, Space};
@@ -198,7 +198,7 @@ impl Schedule<'_> {
             steps.push(Played { step, at, rules: fired, repeated });
         }
         let records = recorder.finish(run.state());
-        let views: Vec<_> = run.states.iter().map(|state| model.views(&worker, state)).collect();
+        let seen: Vec<_> = run.states.iter().map(|state| model.seen(&worker, state)).collect();
         let ending = match property.claim() {
             _ if gap.is_some() => Ending::Early,
             Claim::Always | Claim::NoStep => Ending::There,
@@ -206,7 +206,7 @@ impl Schedule<'_> {
             _ => Ending::Cycle(first_repeated),
         };
         let facts = match broken {
-            true => facts(property, case.members(), &views, home, run.breach.unwrap_or_default()),
+            true => facts(property, case.members(), &seen, home, run.breach.unwrap_or_default()),
             false => Vec::new(),
         };
         let past = past_of(property, &records, &facts);
@@ -251,35 +251,35 @@ fn times(steps: &[Step], rules: &Rules, transmission: Span) -> Vec<Time> {
     times
 }
 
-/// The facts that contradict `property`. `views` are the views of all members at first and after each step; everything
-/// from `home` on repeats forever.
+/// The facts that contradict `property`. `seen` is what claims see at first and after each step; everything from `home` on
+/// repeats forever.
 fn facts(
     property: Property,
     members: &Members,
-    views: &[Vec<Option<View>>],
+    seen: &[Seen],
     home: usize,
     breach: Vec<Fact>,
 ) -> Vec<Fact> {
     match property.claim() {
         Claim::NoStep => breach,
         Claim::Always => {
-            let broken = views.iter().find(|views| !property.holds(members, views));
-            let evidence = broken.map(|views| property.evidence(members, views));
+            let broken = seen.iter().find(|seen| !property.holds(members, seen));
+            let evidence = broken.map(|seen| property.evidence(members, seen));
             evidence.unwrap_or(breach)
         }
         Claim::AtRest | Claim::Rests => {
-            let changing = changing(members, &views[home..]);
-            if changing.is_empty() { property.evidence(members, &views[home]) } else { changing }
+            let changing = changing(members, &seen[home..]);
+            if changing.is_empty() { property.evidence(members, &seen[home]) } else { changing }
         }
     }
 }
 
 /// The members whose views keep changing.
-fn changing(members: &Members, views: &[Vec<Option<View>>]) -> Vec<Fact> {
+fn changing(members: &Members, seen: &[Seen]) -> Vec<Fact> {
     let mut facts = Vec::new();
     for member in 0..members.len() {
         let mut beliefs: Vec<String> =
-            views.iter().filter_map(|views| views[member]).map(belief).collect();
+            seen.iter().filter_map(|seen| seen.views[member]).map(belief).collect();
         beliefs.dedup();
         if beliefs.len() > 1 {
             facts.push(Fact::new(members.at(member), beliefs.join(", then ")));

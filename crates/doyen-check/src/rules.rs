@@ -1,6 +1,6 @@
 //! The rules of an exploration: which faults are possible, when timers expire, and what must hold.
 
-use doyen_core::registry::{Algorithm, Purpose};
+use doyen_core::registry::Algorithm;
 use doyen_sim::scenario::{Case, ScenarioError};
 use doyen_sim::time::Time;
 
@@ -66,12 +66,8 @@ impl Rules {
         if self.scope.is_some() {
             return Ok(());
         }
-        match case.algorithm.purpose() {
-            Purpose::Elects => {}
-            Purpose::Excludes => self.suit_exclusion(case)?,
-            Purpose::Records | Purpose::Serves => {
-                return wrong("algorithm", not_explored(case.algorithm));
-            }
+        if !case.algorithm.elects() {
+            self.suit_clients(case)?;
         }
         let tells_in_vain = !self.properties.contains(&Property::CausalOrder);
         if self.budget.tells > 0 && tells_in_vain {
@@ -104,14 +100,12 @@ impl Rules {
         Ok(())
     }
 
-    /// Rejects what means nothing to an algorithm of mutual exclusion.
-    fn suit_exclusion(&self, case: &Case) -> Result<(), ScenarioError> {
+    /// Rejects what means nothing to an algorithm that elects no leader: its members do what their clients ask for.
+    fn suit_clients(&self, case: &Case) -> Result<(), ScenarioError> {
         let algorithm = case.algorithm;
         let wrong = |key: &str, problem: String| Err(ScenarioError::new(key, problem));
-        if algorithm.has_leases() {
-            return wrong("algorithm", NOT_CHECKED.to_owned());
-        }
-        if self.budget.campaigns > 0 && algorithm != Algorithm::TokenRecovery {
+        let has_coordinator = matches!(algorithm, Algorithm::TokenRecovery | Algorithm::Sequencer);
+        if self.budget.campaigns > 0 && !has_coordinator {
             return wrong("campaigns", format!("{algorithm} elects no leader; leave this out"));
         }
         if self.budget.suspicions > 0 && !algorithm.heeds_reports(case.mode()) {
@@ -120,7 +114,7 @@ impl Rules {
         }
         let requests = requests_of(case);
         if requests.is_empty() {
-            let problem = "no member asks to enter, so nothing happens; name one".to_owned();
+            let problem = "no member asks for anything, so nothing happens; name one".to_owned();
             return wrong("requests", problem);
         }
         match requests.into_iter().find(|&(_, count)| count > MAX_REQUESTS) {
@@ -136,11 +130,3 @@ impl Rules {
 /// Why the lock service is not checked as it is simulated, whose quorum alone has more states than can be explored.
 pub(crate) const NOT_CHECKED: &str = "lock-service is only simulated; its rules are checked beneath any leader in docs/lock.md, \
     and `doyen check --algorithm quorum` checks the leader";
-
-/// Why an algorithm that neither elects nor excludes is not explored.
-fn not_explored(algorithm: Algorithm) -> String {
-    format!(
-        "{algorithm} neither elects a leader nor excludes members from a critical section, and only that is explored; add \
-         --random"
-    )
-}

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use doyen_core::members::{Members, NodeId};
-use doyen_core::registry::Purpose;
 use doyen_sim::run;
 use doyen_sim::scenario::Case;
 use doyen_sim::time::Time;
@@ -87,10 +86,10 @@ pub(crate) fn trace_until(case: &Case, at: Time) -> Vec<TraceEvent> {
     records
 }
 
-/// How often each member asks to enter the critical section; as often as can be counted, if that is less.
+/// How often each member asks to enter the critical section, multicasts or pays; as often as can be counted, if that is less.
 pub(crate) fn requests_of(case: &Case) -> BTreeMap<NodeId, u8> {
     let mut counts: BTreeMap<NodeId, u8> = BTreeMap::new();
-    let requests = case.requests.iter().filter(|_| case.algorithm.purpose() == Purpose::Excludes);
+    let requests = case.requests.iter().filter(|_| !case.algorithm.elects());
     for (requests, (id, _)) in requests.flat_map(|it| it.who.iter().map(move |who| (it, who))) {
         let count = counts.entry(id).or_default();
         *count = count.saturating_add(u8::try_from(requests.repeat).unwrap_or(u8::MAX));

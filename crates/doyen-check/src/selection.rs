@@ -112,9 +112,6 @@ impl Selection {
             }
             match property.is_explorable(timers) {
                 true => no_end.filter(|_| !property.is_safety()),
-                false if Property::DELIVERED.contains(&property) => {
-                    Some(("about a multicast", "use --random --algorithm sequencer"))
-                }
                 false if Property::LASTING.contains(&property) => {
                     Some(("about lasting faults", "use --random --lasting"))
                 }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use doyen_core::config::quorum;
-use doyen_core::registry::{Algorithm, Purpose};
+use doyen_core::registry::Algorithm;
 use doyen_core::time::{Delay, Span};
 use doyen_sim::scenario::Case;
 
@@ -53,7 +53,7 @@ impl Timers {
             {
                 Self::Free { expiries: 0 }
             }
-            algorithm if algorithm.purpose() != Purpose::Excludes => bounded,
+            algorithm if algorithm.elects() => bounded,
             _ if case.reliable || case.detector.is_some() => bounded,
             Algorithm::Voting => Self::Free { expiries: EXPIRIES },
             _ => Self::Free { expiries: 0 },

@@ -159,10 +159,11 @@ impl Algorithm {
         }
     }
 
-    /// Whether an algorithm of mutual exclusion heeds failure reports in this mode. Most do not: a member that is reported down
-    /// may be inside.
+    /// Whether an algorithm that elects no leader heeds failure reports in this mode. Most do not: a member that is reported down
+    /// may be in the critical section.
     pub fn heeds_reports(self, mode: Mode) -> bool {
-        self == Self::TokenRecovery || mode == Mode::Literal(Variant::DownReplies)
+        matches!(self, Self::TokenRecovery | Self::Sequencer)
+            || mode == Mode::Literal(Variant::DownReplies)
     }
 
     /// Whether of two requests the one that happened before the other enters first, if application messages carry the clock

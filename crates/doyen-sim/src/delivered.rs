@@ -31,7 +31,7 @@ pub struct Delivered {
 
 impl Delivered {
     /// What `members` have delivered: each with whether it is up. None, if they deliver nothing at all by their algorithm.
-    pub(crate) fn new(members: &[(NodeId, bool, Deliveries)]) -> Option<Self> {
+    pub fn new(members: &[(NodeId, bool, Deliveries)]) -> Option<Self> {
         if members.is_empty() {
             return None;
         }

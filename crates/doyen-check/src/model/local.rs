@@ -10,7 +10,7 @@ use doyen_core::host::{self, Host};
 use doyen_core::ledger::{Contradiction, Entry, Stored, Tenure};
 use doyen_core::members::{Incarnation, Members, NodeId, SessionId, Term};
 use doyen_core::protocol::{
-    AdminCommand, Bonds, Boot, Durable, EffectOf, Effects, Event, Message, Notice, Origin, Pledge,
+    AdminCommand, Bonds, Boot, Deliveries, Durable, EffectOf, Effects, Event, Message, Notice, Origin, Pledge,
     Protocol, Role, Section, View,
 };
 use doyen_core::session::PLAUSIBLE_TIMES;
@@ -60,6 +60,20 @@ pub(crate) struct Local<P: Explore> {
     /// How often its client may still ask to enter the critical section. A client that is gone with its process is replaced
     /// by one that asks as often as is left.
     pub(crate) requests: Requests,
+    /// What its last process had delivered, while it is down.
+    pub(crate) delivered: LastDelivered,
+}
+
+/// What a process of a multicast had delivered; nothing leaves no trace in a fingerprint, as with [`Requests`].
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct LastDelivered(Option<Deliveries>);
+
+impl Hash for LastDelivered {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        if let Some(delivered) = &self.0 {
+            delivered.hash(state);
+        }
+    }
 }
 
 /// A number of requests. None, as in every election, leaves no trace in a fingerprint: which of several counterexamples of the
@@ -174,6 +188,7 @@ impl<P: Explore> Local<P> {
             disk_lost: false,
             settled: u8::MAX,
             requests: Requests::default(),
+            delivered: LastDelivered::default(),
         }
     }
 
@@ -209,8 +224,17 @@ impl<P: Explore> Local<P> {
         self.state.as_ref().map_or(Section::Outside, |state| state.view().section)
     }
 
+    /// What it has delivered, if its protocol is a multicast.
+    pub(crate) fn deliveries(&self) -> Option<&Deliveries> {
+        match &self.state {
+            Some(state) => state.deliveries(),
+            None => self.delivered.0.as_ref(),
+        }
+    }
+
     /// Its state machine starts.
     fn boot(&mut self, context: &Context<'_, P>, origin: Origin, out: &mut Effects<P>) {
+        self.delivered = LastDelivered::default();
         self.raise_incarnation(context.config, origin);
         let rejoins = self.disk.as_ref().is_some_and(Durable::is_rejoining);
         let origin = if rejoins { Origin::Rejoining } else { origin };
@@ -314,6 +338,7 @@ impl<P: Explore> Local<P> {
 
     /// Only the disk of the process is left.
     fn crash(&mut self) {
+        self.delivered = LastDelivered(self.deliveries().cloned());
         self.settled = 0;
         self.state = None;
         self.publisher = None;

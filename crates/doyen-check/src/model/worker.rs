@@ -273,7 +273,11 @@ impl<P: Explore> Model<'_, P> {
                 true => local.bonds(&self.context),
                 false => Bonds::NONE,
             },
-            view_share: mix(fingerprint(&state.map(Protocol::view)), place),
+            view_share: {
+                let view = fingerprint(&state.map(Protocol::view));
+                let delivered = local.deliveries().filter(|_| self.uses.deliveries);
+                mix(delivered.map_or(view, |it| mix(view, fingerprint(it))), place)
+            },
             up: local.is_up(),
             reported: local.reported,
             settled: local.settled,

@@ -152,11 +152,11 @@ pub(super) fn breaks<P: Explorable>(
     property: Property,
 ) -> bool {
     let is_complete = gap(model, worker, run, home).is_none();
-    let views = |state: &Vec<u32>| model.views(worker, state);
-    let holds = |state: &Vec<u32>| property.holds(model.context.members, &views(state));
+    let seen = |state: &Vec<u32>| model.seen(worker, state);
+    let holds = |state: &Vec<u32>| property.holds(model.context.members, &seen(state));
     let repeated = &run.states[home..];
     let at_end = holds(&repeated[0]);
-    let is_restless = repeated.iter().any(|state| views(state) != views(&repeated[0]));
+    let is_restless = repeated.iter().any(|state| seen(state) != seen(&repeated[0]));
     match property.claim() {
         Claim::NoStep => run.breach.is_some(),
         Claim::Always => run.breach.is_some() || !run.states.iter().all(holds),

@@ -436,7 +436,7 @@ impl Check {
         self.section.apply(&mut scenario);
         if self.unordered {
             scenario.fifo = Some(false);
-        } else if self.faults.snapshots.is_some_and(|count| count > 0) {
+        } else if self.snapshots(scenario.algorithm) > 0 {
             scenario.fifo.get_or_insert(true);
         }
         if let (Some(Mode::Literal(variant)), None) = (scenario.mode, scenario.algorithm) {
@@ -447,6 +447,12 @@ impl Check {
             bail!("--mode: {name} is a variant of {all}; add --algorithm {}", names[0]);
         }
         Ok(scenario)
+    }
+
+    /// How many members start a snapshot: without it, there is nothing to check of a bank.
+    fn snapshots(&self, algorithm: Option<Algorithm>) -> u8 {
+        let usual = u8::from(algorithm == Some(Algorithm::Bank));
+        self.faults.snapshots.unwrap_or(usual)
     }
 
     fn scenario_of_part(&self, scope: Scope) -> Result<Scenario> {
@@ -470,7 +476,8 @@ impl Check {
                 "--{flag}: an exploration tries every length of time; leave it out, or add --random"
             );
         }
-        let budget = self.faults.budget(Budget::default());
+        let snapshots = self.snapshots(Some(case.algorithm));
+        let budget = Budget { snapshots, ..self.faults.budget(Budget::default()) };
         let timers = self.timers(case)?;
         let selection =
             Selection::explorable(&self.property, case, budget, timers).map_err(as_flag)?;
