@@ -28,6 +28,7 @@ use std::ops::RangeInclusive;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use doyen_core::config::Mode;
 use doyen_core::config::quorum::Preemption;
 use doyen_core::config::rules::Rule;
 use doyen_core::registry::Algorithm;
@@ -44,7 +45,7 @@ use waits::{Wait, Waits};
 /// Many runs, drawn from one seed.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Campaign {
-    /// What all runs have in common. Without an algorithm all that elect or exclude take turns; without a mode it is hardened
+    /// What all runs have in common. Without an algorithm all take turns; without a mode it is hardened
     /// mode, or textbook mode where there is no other.
     pub base: Scenario,
     /// How many members, where `base` does not say.
@@ -152,6 +153,12 @@ impl Campaign {
         }
     }
 
+    /// The mode of the runs of `algorithm`.
+    pub fn mode_of(&self, algorithm: Algorithm) -> Mode {
+        let is_hardened = algorithm.reads(Mode::Hardened);
+        self.base.mode.unwrap_or(if is_hardened { Mode::Hardened } else { Mode::Textbook })
+    }
+
     /// What run number `run` runs, counted from one.
     pub fn scenario(&self, run: u64) -> Result<Scenario, ScenarioError> {
         draw::scenario(self, run)
@@ -165,7 +172,7 @@ impl Campaign {
         }
         let promised = || match self.lasting {
             true => Property::usual_while_faults_last(),
-            false => Property::usual_at_random(case.algorithm),
+            false => Property::usual_at_random(case.algorithm, case.mode()),
         };
         let mut properties = self.properties.clone().unwrap_or_else(promised);
         let fifo = case.network.fifo;

@@ -63,6 +63,7 @@ fn stack_config(case: &Case, rules: &Rules) -> StackConfig {
     match rules.scope.map(|scope| scope.part) {
         Some(Part::Votes) => StackConfig::Voter(case.config.clone()),
         Some(Part::Sessions) => StackConfig::VoterProcess(part::session_config(case)),
+        Some(Part::Locks) => StackConfig::Locks(case.config.clone()),
         None if takes_snapshots && case.is_layered() => {
             StackConfig::RecordableNode(run::recordable_node_config(case))
         }

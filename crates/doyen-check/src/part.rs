@@ -1,4 +1,4 @@
-//! Parts of the quorum, each explored as far as possible.
+//! Parts of the quorum, and the lock service above it, each explored as far as possible.
 //!
 //! | part | what it is | what it leaves out |
 //! |---|---|---|
@@ -6,10 +6,11 @@
 //! | sessions | the same voters on top of sessions, see `session.rs`: which process of a member counts | leases, time |
 //! | leases | the quorum without pre-votes, see `quorum/explore/without_pre_vote.rs` | who asks whom before it campaigns |
 //! | whole | the quorum as it is shipped | penalties, probes, restored disks |
+//! | locks | the lock service beneath two leaders, see `lock_service/succession.rs` | how they are elected |
 //!
-//! In each part messages may be lost, duplicated, reordered and delayed without bound. Members crash and restart at any
-//! moment, even between two writes; in all parts but the whole, any member campaigns at any moment at which the rules allow
-//! it. The [budget](Budget) limits transfers, commands and lost disks. The properties are the safety of a quorum
+//! In each part messages may be lost, duplicated, reordered and delayed without bound; to locks, a budget limits what arrives
+//! twice. Members crash and restart at any moment, even between two writes; in all parts but the whole, any member campaigns at
+//! any moment at which the rules allow it. The [budget](Budget) limits transfers, commands and lost disks. The properties are the safety of a quorum
 //! ([`Property::QUORUM`]), as far as they concern the part. Clocks run in ticks, and the settings are the shortest with
 //! which a lease is renewed while it runs:
 //!
@@ -28,6 +29,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use doyen_core::config::exclusion::Settings;
 use doyen_core::config::quorum::{Pace, Preemption};
 use doyen_core::config::rules::{Rule, Rules as QuorumRules};
 use doyen_core::config::{Config, Mode, Timing};
@@ -40,13 +42,16 @@ use doyen_core::time::Span;
 use super::budget::{ANY, Budget};
 use super::property::Property;
 use super::timers::Timers;
-use doyen_sim::scenario::{Case, Initiators, MemberList, Scenario};
+use doyen_sim::scenario::{Case, Initiator, Initiators, MemberList, Scenario};
 
 /// The length of a tick. Nothing depends on it.
 const TICK: Span = Span::from_millis(2);
 
 /// The error of wrong clocks, in thousandths.
 const WRONG: u32 = 200;
+
+/// How often the client of a lock calls: for the lock, and when it learns of another leader.
+const MOST_CALLS: u32 = 2;
 
 /// The properties of votes: the others of [`Property::QUORUM`] are about leases.
 const OF_VOTES: [Property; 4] = [
@@ -67,6 +72,8 @@ pub enum Part {
     Leases,
     /// Everything.
     Whole,
+    /// The lock service, beneath leaders that succeed each other.
+    Locks,
 }
 
 /// The part of the quorum that is explored, and how.
@@ -84,7 +91,8 @@ pub struct Scope {
 
 impl Part {
     /// Every part.
-    pub const ALL: [Self; 4] = [Self::Votes, Self::Sessions, Self::Leases, Self::Whole];
+    pub const ALL: [Self; 5] =
+        [Self::Votes, Self::Sessions, Self::Leases, Self::Whole, Self::Locks];
 
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
@@ -93,6 +101,7 @@ impl Part {
             Self::Sessions => "sessions",
             Self::Leases => "leases",
             Self::Whole => "whole",
+            Self::Locks => "locks",
         }
     }
 }
@@ -101,6 +110,11 @@ impl Scope {
     /// The whole of a part, with two terms.
     pub fn new(part: Part) -> Self {
         Self { part, terms: 2, mixed: false, without: None }
+    }
+
+    /// How `case` is explored if not as it is simulated: the quorum beneath a lock service alone has too many states.
+    pub fn of(case: &Case) -> Option<Self> {
+        (case.algorithm == Algorithm::LockService).then(|| Self::new(Part::Locks))
     }
 
     /// The smallest exploration that notices that `rule` is missing, if one does.
@@ -167,6 +181,15 @@ impl Scope {
     /// The scene in which it begins: the highest member leads in the first term, unless it is about votes.
     pub fn scenario(self, members: u32) -> Scenario {
         let is_led = matches!(self.part, Part::Leases | Part::Whole);
+        if self.part == Part::Locks {
+            let ask = (1..members).map(Initiator::AtOnce).take(2).collect();
+            return Scenario {
+                algorithm: Some(Algorithm::LockService),
+                requests: Some(Initiators::Listed(ask)),
+                initiators: None,
+                ..Self::new(Part::Whole).scenario(members)
+            };
+        }
         Scenario {
             algorithm: Some(Algorithm::Quorum),
             mode: Some(Mode::Hardened),
@@ -181,8 +204,11 @@ impl Scope {
     /// The default budget: any number of the faults that need no operator, and of the others what it takes to notice that a
     /// rule is missing.
     pub fn budget(self) -> Budget {
-        if self.part == Part::Sessions {
-            return self.budget_of_sessions();
+        match self.part {
+            Part::Sessions => return self.budget_of_sessions(),
+            // A call that arrives again after a release is granted again: any number of them has no end.
+            Part::Locks => return Budget::default(),
+            Part::Votes | Part::Leases | Part::Whole => {}
         }
         let faults = match self.without {
             // A member that rejoins has crashed once. With more crashes there is too much to explore in a minute.
@@ -240,7 +266,7 @@ impl Scope {
             Part::Votes => Timers::Free { expiries: ANY },
             // A candidate that gives up in its term can do less than before.
             Part::Sessions => Timers::Free { expiries: 0 },
-            Part::Leases | Part::Whole => {
+            Part::Leases | Part::Whole | Part::Locks => {
                 Timers::Clocked { tick: TICK, drift: if wrong_clocks { WRONG } else { 0 } }
             }
         }
@@ -251,6 +277,9 @@ impl Scope {
         match self.part {
             Part::Votes | Part::Sessions => OF_VOTES.to_vec(),
             Part::Leases | Part::Whole => Property::QUORUM.to_vec(),
+            Part::Locks => {
+                vec![Property::OneInside, Property::FencesRise, Property::EnteredByRequest]
+            }
         }
     }
 
@@ -258,7 +287,13 @@ impl Scope {
     /// as it can be.
     pub(super) fn apply(self, case: &Case, timers: Timers) -> Case {
         let mut case = case.clone();
-        case.config = self.config(case.members().clone(), timers);
+        let config = self.config(case.members().clone(), timers);
+        let given = std::mem::replace(&mut case.config, config);
+        if self.part == Part::Locks {
+            let grant = Some(case.config.quorum.pace.vote_lease);
+            case.config.exclusion = Settings { grant, calls: Some(MOST_CALLS), ..given.exclusion };
+            case.config.mode = given.mode;
+        }
         (case.reliable, case.detector) = (false, None);
         case
     }

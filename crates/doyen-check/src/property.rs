@@ -7,6 +7,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use doyen_core::config::Mode;
 pub use doyen_core::ledger::Fact;
 use doyen_core::ledger::Invariant;
 use doyen_core::members::{Members, NodeId};
@@ -193,8 +194,8 @@ impl Property {
     pub(crate) const DELIVERED: [Self; 3] =
         [Self::TotalOrder, Self::NoDuplicates, Self::DeliveriesStay];
 
-    /// The properties that are checked of an algorithm by default.
-    pub fn usual_of(algorithm: Algorithm) -> Vec<Self> {
+    /// The properties that are checked of an algorithm in this mode by default.
+    pub fn usual_of(algorithm: Algorithm, mode: Mode) -> Vec<Self> {
         match algorithm.purpose() {
             Purpose::Elects => {}
             Purpose::Excludes => {
@@ -206,6 +207,7 @@ impl Property {
                 return own.chain([Self::BoundedMessages]).collect();
             }
             Purpose::Records => return vec![Self::ConsistentCut, Self::BoundedMessages],
+            Purpose::Serves if mode == Mode::Hardened => return Self::DELIVERED.to_vec(),
             Purpose::Serves => return Self::MULTICAST.to_vec(),
         }
         let mut usual = Self::USUAL.to_vec();
@@ -229,12 +231,17 @@ impl Property {
             Self::BoundedMessages | Self::ConsistentCut => None,
             _ if Self::DELIVERED.contains(&self) => (algorithm.purpose() != Purpose::Serves)
                 .then_some(("about a multicast", "leave it out, or use sequencer")),
-            _ if algorithm.purpose() == Purpose::Records => {
+            Self::OneLeaderPerTerm | Self::TermsNeverFall
+                if algorithm.purpose() == Purpose::Serves =>
+            {
+                None
+            }
+            _ if matches!(algorithm.purpose(), Purpose::Records | Purpose::Serves) => {
                 Some(("about elections or a critical section", "leave it out"))
             }
-            Self::FencesRise if excludes => Some((
+            Self::FencesRise if excludes && !algorithm.has_leases() => Some((
                 "about fences, which this algorithm does not have",
-                "leave it out; the grants of `doyen lock` have them",
+                "leave it out, or use lock-service",
             )),
             Self::OneToken if excludes && !algorithm.has_token() => Some((
                 "about tokens, which this algorithm does not have",
@@ -277,9 +284,9 @@ impl Property {
         Self::QUORUM.into_iter().chain(Self::LASTING).chain([Self::BoundedMessages]).collect()
     }
 
-    /// The properties that are checked of an algorithm in random runs.
-    pub fn usual_at_random(algorithm: Algorithm) -> Vec<Self> {
-        let usual = Self::usual_of(algorithm).into_iter();
+    /// The properties that are checked of an algorithm in this mode in random runs.
+    pub fn usual_at_random(algorithm: Algorithm, mode: Mode) -> Vec<Self> {
+        let usual = Self::usual_of(algorithm, mode).into_iter();
         usual.filter(|property| property.is_judged_at_random()).collect()
     }
 

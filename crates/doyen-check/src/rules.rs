@@ -5,7 +5,7 @@ use doyen_sim::scenario::{Case, ScenarioError};
 use doyen_sim::time::Time;
 
 use crate::budget::{ANY, Budget};
-use crate::part::Scope;
+use crate::part::{Part, Scope};
 use crate::property::Property;
 use crate::scene::requests_of;
 use crate::timers::Timers;
@@ -63,8 +63,10 @@ impl Rules {
                 format!("{count} members are too many to explore; use at most {MAX_MEMBERS}");
             return wrong("members", problem);
         }
-        if self.scope.is_some() {
-            return Ok(());
+        match self.scope.map(|scope| scope.part) {
+            Some(Part::Locks) => return self.suit_locks(case),
+            Some(_) => return Ok(()),
+            None => {}
         }
         if !case.algorithm.elects() {
             self.suit_clients(case)?;
@@ -100,6 +102,26 @@ impl Rules {
         Ok(())
     }
 
+    /// Rejects what means nothing to the lock service beneath leaders that succeed each other.
+    fn suit_locks(&self, case: &Case) -> Result<(), ScenarioError> {
+        let Budget { crashes, restarts, losses, duplications, .. } = self.budget;
+        let of_locks = Budget { crashes, restarts, losses, duplications, ..Budget::default() };
+        let others = self.budget.items().into_iter().zip(of_locks.items());
+        let problem = "lock-service is explored beneath leaders that succeed each other, without their election; leave this \
+                       out, or use quorum";
+        if let Some(((flag, _), _)) = others.into_iter().find(|(all, own)| all != own) {
+            return Err(ScenarioError::new(flag, problem));
+        }
+        if self.from.is_some() {
+            return Err(ScenarioError::new("from", problem));
+        }
+        if case.leader != Some(case.members().highest()) {
+            let problem = "lock-service is explored with the highest member as the first leader";
+            return Err(ScenarioError::new("leader", problem));
+        }
+        self.suit_clients(case)
+    }
+
     /// Rejects what means nothing to an algorithm that elects no leader: its members do what their clients ask for.
     fn suit_clients(&self, case: &Case) -> Result<(), ScenarioError> {
         let algorithm = case.algorithm;
@@ -126,7 +148,3 @@ impl Rules {
         }
     }
 }
-
-/// Why the lock service is not checked as it is simulated, whose quorum alone has more states than can be explored.
-pub(crate) const NOT_CHECKED: &str = "lock-service is only simulated; its rules are checked beneath any leader in docs/lock.md, \
-    and `doyen check --algorithm quorum` checks the leader";

@@ -90,7 +90,7 @@ impl Selection {
             )),
             _ => None,
         };
-        let mut usual = Property::usual_of(case.algorithm);
+        let mut usual = Property::usual_of(case.algorithm, case.mode());
         if budget.snapshots > 0 && !usual.contains(&Property::ConsistentCut) {
             usual.push(Property::ConsistentCut);
         }

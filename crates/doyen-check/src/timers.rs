@@ -8,6 +8,7 @@ use doyen_core::time::{Delay, Span};
 use doyen_sim::scenario::Case;
 
 use crate::budget::ANY;
+use crate::part::{Part, Scope};
 
 /// The ticks that a failure detector takes at most, by default.
 pub const DETECTION: u8 = 2;
@@ -53,6 +54,7 @@ impl Timers {
             {
                 Self::Free { expiries: 0 }
             }
+            Algorithm::LockService => Scope::new(Part::Locks).timers(false),
             algorithm if algorithm.elects() => bounded,
             _ if case.reliable || case.detector.is_some() => bounded,
             Algorithm::Voting => Self::Free { expiries: EXPIRIES },

@@ -254,6 +254,10 @@ macro_rules! closed {
                 }
             }
 
+            fn ends_first(timer: $timer) -> bool {
+                match timer { $($closed::$name(own) => <$protocol>::ends_first(own),)* }
+            }
+
             fn token(&self) -> Option<Term> {
                 match self { $(Self::$name(state) => state.token(),)* }
             }

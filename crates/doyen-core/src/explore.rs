@@ -57,6 +57,11 @@ pub trait Explore: Protocol {
         false
     }
 
+    /// Whether hosts handle the end of this timer before everything else that happens at the same instant, by any clock.
+    fn ends_first(_timer: Self::Timer) -> bool {
+        false
+    }
+
     /// The generation of the token that this member holds, if it holds one that lets it enter a critical section.
     fn token(&self) -> Option<Term> {
         None

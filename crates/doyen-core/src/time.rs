@@ -16,6 +16,9 @@ impl Span {
     /// No time at all.
     pub const ZERO: Self = Self(0);
 
+    /// Longer than any other: the latest end of a timer that need not end.
+    pub const FOREVER: Self = Self(u64::MAX);
+
     /// `nanos` nanoseconds.
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)

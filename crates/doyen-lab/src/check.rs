@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use doyen_check::budget::{Budget, MAX};
 use doyen_check::counterexample::Counterexample;
 use doyen_check::minimize::{Minimized, minimize};
+use doyen_check::part::Scope;
 use doyen_check::property::Property;
 use doyen_check::replay::Replay;
 use doyen_check::search::{Limit, Limits, Plan, Progress as Explored};
@@ -242,7 +243,7 @@ impl Question {
             fifo: case.network.fifo,
             properties: selection.checked.clone(),
             from: None,
-            scope: None,
+            scope: Scope::of(&case),
         };
         rules.suit(&case)?;
         let states = request.max_states.unwrap_or(limits::USUAL_STATES).clamp(1, limits::STATES);

@@ -3,13 +3,15 @@
 //! Everything is counted in `D`, a millisecond, and in tenths of it. What the algorithms tolerate differs, and so do their
 //! faults: those for a quorum come from [`quorum`], those for all other elections from [`election`], both made with one
 //! [`generator`]. What a quorum tolerates for good comes from [`lasting`]. Members of an [`exclusion`] ask to enter their
-//! critical section. A [`bank`] makes payments and takes a snapshot; of a [`sequencer`] the leader crashes.
+//! critical section, those of a [`lock_service`] beneath the faults of a quorum. A [`bank`] makes payments and takes a
+//! snapshot; of a [`sequencer`] the leader crashes.
 
 mod bank;
 mod election;
 mod exclusion;
 mod generator;
 mod lasting;
+mod lock_service;
 mod quorum;
 mod sequencer;
 
@@ -19,7 +21,6 @@ use doyen_core::registry::{Algorithm, Purpose};
 use doyen_core::time::Span;
 
 use super::Campaign;
-use crate::rules::NOT_CHECKED;
 use doyen_sim::network::DelayModel;
 use doyen_sim::random::{Random, splitmix};
 use doyen_sim::scenario::{Initiator, Initiators, MemberList, Scenario, ScenarioError};
@@ -38,8 +39,7 @@ pub(super) fn scenario(campaign: &Campaign, number: u64) -> Result<Scenario, Sce
         false => whose_turn(scenario.mode, number),
     });
     scenario.algorithm = Some(algorithm);
-    let usual = if algorithm.reads(Mode::Hardened) { Mode::Hardened } else { Mode::Textbook };
-    scenario.mode.get_or_insert(usual);
+    scenario.mode = Some(campaign.mode_of(algorithm));
     let drawn =
         random.between(u64::from(*campaign.members.start()), u64::from(*campaign.members.end()));
     scenario.members.get_or_insert(MemberList::Count(drawn));
@@ -52,7 +52,7 @@ pub(super) fn scenario(campaign: &Campaign, number: u64) -> Result<Scenario, Sce
         }
         Algorithm::Bank => bank::draw(&mut scenario, random)?,
         Algorithm::Sequencer => sequencer::draw(&mut scenario, random)?,
-        Algorithm::LockService => return Err(ScenarioError::new("algorithm", NOT_CHECKED)),
+        Algorithm::LockService => lock_service::draw(&mut scenario, random)?,
         _ if algorithm.purpose() == Purpose::Excludes => exclusion::draw(&mut scenario, random)?,
         _ => election::draw(&mut scenario, random)?,
     };
@@ -60,11 +60,9 @@ pub(super) fn scenario(campaign: &Campaign, number: u64) -> Result<Scenario, Sce
     Ok(scenario)
 }
 
-/// All elections and exclusions that are checked take turns, or all that have the mode which is asked for.
+/// All algorithms take turns, or all that have the mode which is asked for.
 fn whose_turn(mode: Option<Mode>, number: u64) -> Algorithm {
-    let has_it =
-        |it: &Algorithm| *it != Algorithm::LockService && mode.is_none_or(|mode| it.reads(mode));
-    let all = || Algorithm::ELECTIONS.into_iter().chain(Algorithm::EXCLUSIONS).filter(has_it);
+    let all = || Algorithm::ALL.into_iter().filter(|it| mode.is_none_or(|mode| it.reads(mode)));
     let count = all().count().max(1) as u64;
     let mut turns = all().skip((number.wrapping_sub(1) % count) as usize);
     turns.next().unwrap_or(Algorithm::Bully)

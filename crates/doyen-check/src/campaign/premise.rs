@@ -100,7 +100,7 @@ pub fn lasts(case: &Case) -> bool {
 
 /// Whether `case` gives what the promises need.
 pub fn holds(case: &Case) -> bool {
-    if case.algorithm.purpose() == Purpose::Excludes {
+    if case.algorithm.purpose() == Purpose::Excludes && !case.algorithm.has_leases() {
         return case.tolerates_faults();
     }
     EndState::of(case).is_calm(case)

@@ -10,8 +10,8 @@ use doyen_core::host::{self, Host};
 use doyen_core::ledger::{Contradiction, Entry, Stored, Tenure};
 use doyen_core::members::{Incarnation, Members, NodeId, SessionId, Term};
 use doyen_core::protocol::{
-    AdminCommand, Bonds, Boot, Deliveries, Durable, EffectOf, Effects, Event, Message, Notice, Origin, Pledge,
-    Protocol, Role, Section, View,
+    AdminCommand, Bonds, Boot, Deliveries, Durable, EffectOf, Effects, Event, Message, Notice,
+    Origin, Pledge, Protocol, Role, Section, View,
 };
 use doyen_core::session::PLAUSIBLE_TIMES;
 use doyen_core::time::{Delay, Span};
@@ -88,6 +88,9 @@ impl Hash for Requests {
         }
     }
 }
+
+/// The latest tick at which a timer expires that need not expire.
+const NEVER: u32 = u32::MAX;
 
 /// An armed timer. It expires in `earliest` to `latest` ticks; both are zero with free timers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -381,7 +384,9 @@ impl<P: Explore> Local<P> {
         self.vote_lease = after(self.vote_lease, ticks);
         for armed in &mut self.timers {
             armed.earliest = armed.earliest.saturating_sub(ticks);
-            armed.latest = armed.latest.saturating_sub(ticks);
+            if armed.latest != NEVER {
+                armed.latest = armed.latest.saturating_sub(ticks);
+            }
         }
     }
 

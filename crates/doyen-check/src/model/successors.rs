@@ -100,6 +100,9 @@ impl<P: Explore> Model<'_, P> {
         parts: &Parts<'_>,
         out: &mut Successors<Step>,
     ) {
+        if self.add_urgent(worker, parts, out) {
+            return;
+        }
         self.add_deliveries(worker, parts, out);
         self.add_processes(worker, parts, out);
         let faults_may_happen = !parts.budget_left.is_empty();
@@ -129,6 +132,25 @@ impl<P: Explore> Model<'_, P> {
             self.add_wait(worker, parts, out);
         }
         out.set_stranded(stranded);
+    }
+
+    /// Adds the timers that come before everything else at this instant; returns whether there are any.
+    fn add_urgent(
+        &self,
+        worker: &mut Worker<P>,
+        parts: &Parts<'_>,
+        out: &mut Successors<Step>,
+    ) -> bool {
+        let urgent = |slot: usize| &worker.locals[parts.locals[slot] as usize].urgent;
+        let Some(slot) = (0..parts.locals.len()).find(|&slot| !urgent(slot).is_empty()) else {
+            return false;
+        };
+        for (timer, background) in urgent(slot).clone() {
+            let expire = Step::new(slot, Act::Expire { timer, background });
+            self.add(worker, parts, expire, None, out);
+        }
+        out.set_stranded(false);
+        true
     }
 
     /// Adds a step, and those in which the process crashes on the way. `landed`: the place of the message that is then no
@@ -639,12 +661,12 @@ impl<P: Explore> Model<'_, P> {
             let facts = parts.locals.iter().map(|&local| pick(&worker.locals[local as usize]));
             facts.min().unwrap_or(u32::MAX)
         };
-        let nothing_awaited =
-            of_timers(|facts| facts.latest) == u32::MAX && parts.flights.is_empty();
+        let earliest = of_timers(|facts| facts.earliest);
+        let nothing_awaited = of_timers(|facts| facts.latest.min(facts.earliest)) == u32::MAX
+            && parts.flights.is_empty();
         if nothing_awaited || self.late(worker, parts) != 0 {
             return;
         }
-        let earliest = of_timers(|facts| facts.earliest);
         let act = Act::Wait { ticks: if out.list().is_empty() { earliest } else { 1 } };
         let locals: Vec<u32> = parts
             .locals

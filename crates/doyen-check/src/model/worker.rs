@@ -11,7 +11,7 @@ use doyen_sim::hash::FastMap;
 
 use super::canonical::at_place;
 use super::intern::Interner;
-use super::local::{self, Handled, Local, Ticks};
+use super::local::{self, Armed, Handled, Local, Ticks};
 use super::step::Act;
 use super::successors::Change;
 use super::{Flight, HEAD, Leadership, Model, Past, Store, leads_in_a_term};
@@ -80,6 +80,8 @@ pub(crate) struct LocalFacts<P: Explore> {
     pub(super) acts: bool,
     /// Timers that may expire now, and whether they are background timers.
     pub(crate) ready: Vec<(u32, bool)>,
+    /// Of these, those that [end first](Explore::ends_first) and may not wait any longer.
+    pub(super) urgent: Vec<(u32, bool)>,
     /// The ticks that may pass before a timer must expire, and before one may that may not yet; `u32::MAX` without such a
     /// timer.
     pub(super) latest: u32,
@@ -250,9 +252,15 @@ impl<P: Explore> Model<'_, P> {
         let share = mix(fingerprint(&canonical), place);
         let detection = self.context.detection();
         let may_ask = local.is_up() && local.requests.0 > 0 && local.section().is_outside();
-        let ready: Vec<(u32, bool)> = ready
-            .map(|armed| (timers.number(armed.timer), P::is_background(armed.timer)))
-            .collect();
+        let is_urgent = |armed: &Armed<P::Timer>| {
+            armed.latest == 0 && self.context.clock.is_some() && P::ends_first(armed.timer)
+        };
+        let (mut urgent, mut all_ready) = (Vec::new(), Vec::new());
+        for armed in ready {
+            let timer = (timers.number(armed.timer), P::is_background(armed.timer));
+            all_ready.push(timer);
+            urgent.extend(is_urgent(armed).then_some(timer));
+        }
         LocalFacts {
             member,
             share,
@@ -281,8 +289,9 @@ impl<P: Explore> Model<'_, P> {
             up: local.is_up(),
             reported: local.reported,
             settled: local.settled,
-            acts: !ready.is_empty() || may_ask || local.section().is_inside(),
-            ready,
+            acts: !all_ready.is_empty() || may_ask || local.section().is_inside(),
+            ready: all_ready,
+            urgent,
             latest: local.timers.iter().map(|armed| armed.latest).min().unwrap_or(u32::MAX),
             earliest: waiting.min().unwrap_or(u32::MAX),
             stranded: !may_expire

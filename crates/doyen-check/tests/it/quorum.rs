@@ -4,6 +4,7 @@
 use doyen_check::campaign::{self, Campaign};
 use doyen_check::oracle::{self, Oracle};
 use doyen_check::property::Property;
+use doyen_core::config::Mode;
 use doyen_core::registry::Algorithm;
 use doyen_sim::scenario::Scenario;
 
@@ -69,7 +70,7 @@ fn what_the_dead_have_said_may_arrive_late() {
         ]
     "#;
     let case = Scenario::from_toml("test", text).unwrap();
-    let mut oracle = Oracle::of(&case, &Property::usual_of(Algorithm::Quorum));
+    let mut oracle = Oracle::of(&case, &Property::usual_of(Algorithm::Quorum, Mode::Hardened));
     let outcome = oracle::judge(&case, None, &mut oracle);
     assert_eq!(oracle.breach(), None);
     let leaders = outcome.views.iter().flatten().map(|view| view.leader.map(|id| id.0));

@@ -30,6 +30,9 @@ pub struct Settings {
     pub back_off: Option<Delay>,
     /// How long a grant of the lock service lasts; by default as long as three vote leases.
     pub grant: Option<Span>,
+    /// How often the client of a lock calls; then it calls again only if it learns of a leader, and keeps no lock for another
+    /// lease within a term. For explorations, which would not end otherwise.
+    pub calls: Option<u32>,
     /// The rule that a check takes away.
     pub without: Option<Reliance>,
 }

@@ -26,6 +26,7 @@
 //! - The literal readings `empty-table` and `some-claims` leave out what makes a failover safe (G7), to show what follows.
 
 pub mod rules;
+pub mod succession;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -45,12 +46,20 @@ use crate::protocol::{
     Protocol, Role, View,
 };
 
+/// The election beneath: a quorum, or in explorations what is promised of one ([`succession`]).
+pub trait Election:
+    Explore<Config = Config, Message = quorum::Message, Timer = quorum::Timer, Durable = quorum::Stored>
+{
+}
+
+impl Election for Quorum {}
+
 /// A member of a quorum whose leader grants a lock to the programs on the members.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct LockService {
+pub struct LockService<E = Quorum> {
     id: NodeId,
     incarnation: Incarnation,
-    quorum: Quorum,
+    election: E,
     grantor: Grantor,
     client: Client,
     /// How many claims its client has made.
@@ -86,14 +95,14 @@ pub enum Timer {
 }
 
 /// The work of one event.
-struct Turn<'a> {
+struct Turn<'a, E: Election> {
     config: &'a Config,
     lock: lock::Config,
-    out: &'a mut Effects<LockService>,
+    out: &'a mut Effects<LockService<E>>,
 }
 
-impl<'a> Turn<'a> {
-    fn new(config: &'a Config, out: &'a mut Effects<LockService>) -> Self {
+impl<'a, E: Election> Turn<'a, E> {
+    fn new(config: &'a Config, out: &'a mut Effects<LockService<E>>) -> Self {
         Self { config, lock: lock_config(config), out }
     }
 }
@@ -119,7 +128,7 @@ fn section() -> LockName {
     "section".parse().expect("it is short and plain")
 }
 
-impl Protocol for LockService {
+impl<E: Election> Protocol for LockService<E> {
     type Config = Config;
     type Message = Message;
     type Timer = Timer;
@@ -133,15 +142,15 @@ impl Protocol for LockService {
     ) -> Self {
         let (incarnation, origin) = (boot.incarnation, boot.origin);
         let mut beneath = out.for_wrapped();
-        let quorum = Quorum::start(id, config, boot, &mut beneath);
+        let election = E::start(id, config, boot, &mut beneath);
         let grantor = match origin {
             Origin::Founding { leader } if leader == Some(id) => {
-                Grantor::founding(quorum.view().term)
+                Grantor::founding(election.view().term)
             }
             _ => Grantor::default(),
         };
         let client = Client::default();
-        let member = Self { id, incarnation, quorum, grantor, client, claims: 0 };
+        let member = Self { id, incarnation, election, grantor, client, claims: 0 };
         let turn = &mut Turn::new(config, out);
         member.pass_on(beneath, turn);
         member
@@ -177,7 +186,7 @@ impl Protocol for LockService {
     }
 
     fn view(&self) -> View {
-        View { section: self.client.section(), ..self.quorum.view() }
+        View { section: self.client.section(), ..self.election.view() }
     }
 
     fn kinds(_: &Config) -> Cow<'static, [Kind]> {
@@ -191,21 +200,21 @@ impl Protocol for LockService {
     /// What keeps clients and grantors going sets nothing going by itself: while a member waits or is inside, a run is not quiet.
     fn is_background(timer: Timer) -> bool {
         match timer {
-            Timer::Quorum(timer) => Quorum::is_background(timer),
+            Timer::Quorum(timer) => E::is_background(timer),
             Timer::Hold(_) | Timer::Keep | Timer::Again | Timer::Settle | Timer::Expire(_) => true,
         }
     }
 
     fn heeds_detector(config: &Config) -> bool {
-        Quorum::heeds_detector(config)
+        E::heeds_detector(config)
     }
 
     fn has_leases(config: &Config) -> bool {
-        Quorum::has_leases(config)
+        E::has_leases(config)
     }
 
     fn lease(&self) -> Option<Timer> {
-        self.quorum.lease().map(Timer::Quorum)
+        self.election.lease().map(Timer::Quorum)
     }
 
     fn hold(&self) -> Option<Timer> {
@@ -214,36 +223,36 @@ impl Protocol for LockService {
 
     fn is_lease(timer: Timer) -> bool {
         match timer {
-            Timer::Quorum(timer) => Quorum::is_lease(timer),
+            Timer::Quorum(timer) => E::is_lease(timer),
             Timer::Hold(_) => true,
             Timer::Keep | Timer::Again | Timer::Settle | Timer::Expire(_) => false,
         }
     }
 
     fn bonds(&self) -> Bonds<Timer> {
-        self.quorum.bonds().map(Timer::Quorum)
+        self.election.bonds().map(Timer::Quorum)
     }
 }
 
-impl LockService {
+impl<E: Election> LockService<E> {
     /// The leader that this member follows, and its term.
     fn leader(&self) -> Option<(NodeId, Term)> {
-        let View { leader, term, .. } = self.quorum.view();
+        let View { leader, term, .. } = self.election.view();
         leader.map(|leader| (leader, term))
     }
 
     /// The term in which this member may grant: it leads, its lease is valid, because a host handles the end of a lease before
     /// anything else, and it is not about to give it up.
     fn granting_term(&self) -> Option<Term> {
-        let View { term, role, .. } = self.quorum.view();
-        (role == Role::Leader && self.quorum.lease().is_some()).then_some(term)
+        let View { term, role, .. } = self.election.view();
+        (role == Role::Leader && self.election.lease().is_some()).then_some(term)
     }
 
     /// Something happens to the election.
-    fn elect(&mut self, event: Event<quorum::Message, quorum::Timer>, turn: &mut Turn<'_>) {
+    fn elect(&mut self, event: Event<quorum::Message, quorum::Timer>, turn: &mut Turn<'_, E>) {
         let (leader, term) = (self.leader(), self.granting_term());
         let mut beneath = turn.out.for_wrapped();
-        self.quorum.handle(turn.config, event, &mut beneath);
+        self.election.handle(turn.config, event, &mut beneath);
         self.pass_on(beneath, turn);
         if self.granting_term() != term {
             if self.granting_term().is_some_and(|term| term > self.grantor.term()) {
@@ -252,13 +261,17 @@ impl LockService {
             self.grant(grantor::Event::Lease, turn);
         }
         let waits_or_holds = !self.client.section().is_outside();
-        if self.leader().is_some() && self.leader() != leader && waits_or_holds {
+        if self.leader().is_some()
+            && self.leader() != leader
+            && waits_or_holds
+            && self.may_call(turn)
+        {
             turn.out.rule("G8");
             self.act(client::Event::Timer(client::Timer::Keep), turn);
         }
     }
 
-    fn pass_on(&self, mut beneath: Effects<Quorum>, turn: &mut Turn<'_>) {
+    fn pass_on(&self, mut beneath: Effects<E>, turn: &mut Turn<'_, E>) {
         turn.out.take_notes(&beneath);
         for effect in beneath.drain() {
             match effect {
@@ -276,7 +289,12 @@ impl LockService {
         }
     }
 
-    fn on_timer(&mut self, timer: Timer, turn: &mut Turn<'_>) {
+    /// Whether its client may call again at once: in explorations calls are counted.
+    fn may_call(&self, turn: &Turn<'_, E>) -> bool {
+        turn.config.exclusion.calls.is_none_or(|most| self.client.round().0 < u64::from(most))
+    }
+
+    fn on_timer(&mut self, timer: Timer, turn: &mut Turn<'_, E>) {
         match timer {
             Timer::Quorum(_) => {}
             Timer::Hold(round) => {
@@ -299,7 +317,7 @@ impl LockService {
     }
 
     /// Something happens to its client.
-    fn act(&mut self, event: client::Event, turn: &mut Turn<'_>) {
+    fn act(&mut self, event: client::Event, turn: &mut Turn<'_, E>) {
         let mut effects = Vec::new();
         self.client.handle(&turn.lock, event, &mut effects);
         let named = |timer| match timer {
@@ -309,8 +327,10 @@ impl LockService {
         for effect in effects {
             match effect {
                 client::Effect::Announce(section) => {
-                    turn.out.announce(View { section, ..self.quorum.view() });
+                    turn.out.announce(View { section, ..self.election.view() });
                 }
+                client::Effect::SetTimer { timer: client::Timer::Keep, .. }
+                    if turn.config.exclusion.calls.is_some() => {}
                 client::Effect::SetTimer { timer, after } => {
                     turn.out.set_timer(named(timer), after);
                 }
@@ -325,9 +345,9 @@ impl LockService {
         }
     }
 
-    fn on_answer(&mut self, answer: Answer, turn: &mut Turn<'_>) {
+    fn on_answer(&mut self, answer: Answer, turn: &mut Turn<'_, E>) {
         let is_current = self.client.claim() == Some(answer.claim);
-        if answer.verdict == Verdict::NotLeader && is_current {
+        if answer.verdict == Verdict::NotLeader && is_current && self.may_call(turn) {
             turn.out.set_timer(Timer::Again, turn.config.timing.reply());
         }
         let before = self.client.section();
@@ -342,7 +362,7 @@ impl LockService {
     }
 
     /// A client calls.
-    fn on_call(&mut self, from: NodeId, call: Call, turn: &mut Turn<'_>) {
+    fn on_call(&mut self, from: NodeId, call: Call, turn: &mut Turn<'_, E>) {
         turn.out.rule(match call.request {
             _ if self.granting_term().is_none() => "G10",
             Request::Acquire { .. } => "G2",
@@ -355,7 +375,7 @@ impl LockService {
     }
 
     /// Something happens to its grantor.
-    fn grant(&mut self, event: grantor::Event, turn: &mut Turn<'_>) {
+    fn grant(&mut self, event: grantor::Event, turn: &mut Turn<'_, E>) {
         let mut effects = Vec::new();
         self.grantor.handle(&turn.lock, self.granting_term(), event, &mut effects);
         let named = |timer| match timer {
@@ -385,7 +405,11 @@ impl LockService {
     }
 }
 
-impl Explore for LockService {}
+impl<E: Election> Explore for LockService<E> {
+    fn ends_first(timer: Timer) -> bool {
+        Self::is_lease(timer)
+    }
+}
 
 /// The identity of a claim: no other claim of any start of any member has it.
 fn claim_of(member: NodeId, incarnation: Incarnation, number: u32) -> ClaimId {

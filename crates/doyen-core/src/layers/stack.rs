@@ -11,6 +11,8 @@ use serde::{Serialize, Serializer};
 use crate::algorithm::quorum::voter::Voter;
 use crate::closed::{self, DurablePart, MessagePart, Part, StatePart, TimerPart, closed};
 use crate::config::Config;
+use crate::exclusion::lock_service::LockService;
+use crate::exclusion::lock_service::succession::Succession;
 use crate::explore::{AskedAfter, Explore, Giver, Serial};
 use crate::hearsay::{Hearsay, HearsayConfig};
 use crate::members::{Incarnation, NodeId, Term};
@@ -47,6 +49,8 @@ pub enum StackConfig {
     RecordableNode(NodeConfig<SnapshotConfig<AnyConfig>>),
     /// The layer in which members tell each other something.
     Telling(HearsayConfig<AnyConfig>),
+    /// The lock service, whose leaders succeed each other as a quorum promises.
+    Locks(Config),
     /// Of the quorum, the voting rules alone.
     Voter(Config),
     /// The same, and the sessions of processes beneath them.
@@ -63,7 +67,7 @@ impl StackConfig {
             Self::Recordable(config) => &mut config.inner.inner,
             Self::RecordableNode(config) => &mut config.inner.inner.inner,
             Self::Telling(config) => &mut config.inner.inner,
-            Self::Voter(config) => config,
+            Self::Locks(config) | Self::Voter(config) => config,
             Self::VoterProcess(config) => &mut config.inner,
         }
     }
@@ -79,6 +83,7 @@ closed! {
     Recordable(Snapshot<AnyProtocol>): StackConfig::Recordable(config),
     RecordableNode(Node<Snapshot<AnyProtocol>>): StackConfig::RecordableNode(config),
     Telling(Hearsay<AnyProtocol>): StackConfig::Telling(config),
+    Locks(LockService<Succession>): StackConfig::Locks(config),
     Voter(Voter): StackConfig::Voter(config),
     VoterProcess(Session<Voter>): StackConfig::VoterProcess(config),
 }

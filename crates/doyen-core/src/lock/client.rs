@@ -100,6 +100,11 @@ impl Client {
         &self.armed
     }
 
+    /// Its last call.
+    pub fn round(&self) -> Round {
+        self.round
+    }
+
     /// The highest term in which it was answered.
     pub fn term(&self) -> Term {
         self.term

@@ -144,6 +144,7 @@ impl Scenario {
         }
         let settings = Settings {
             grant: self.grant,
+            calls: None,
             first,
             sets,
             tree,

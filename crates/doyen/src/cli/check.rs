@@ -294,7 +294,7 @@ fn property_help() -> String {
         names.collect::<Vec<_>>().join(",")
     };
     let is_usual = |property: &Property| Property::USUAL.contains(property);
-    let of_quorum = Property::usual_of(Algorithm::Quorum);
+    let of_quorum = Property::usual_of(Algorithm::Quorum, Mode::Hardened);
     format!(
         "Properties to check, such as A1,A4, or `all` [default: {}; for quorum also {}; for mutual exclusion those of {} that \
          the algorithm has; random runs do not check {}]",
@@ -369,6 +369,7 @@ impl Parts {
     fn scope(&self) -> Result<Option<Scope>> {
         let scope = match (self.part, self.without) {
             (None, None) => return Ok(None),
+            (Some(Part::Locks), _) => bail!("--part: use --algorithm lock-service instead"),
             (Some(part), without) => Scope { without, ..Scope::new(part) },
             (None, Some(rule)) => Scope::that_misses(rule).ok_or_else(|| {
                 anyhow!("--without: no exploration detects that {rule} is missing; add --random")
@@ -387,7 +388,7 @@ impl Check {
         let scope = self.parts.scope()?;
         let scenario = match scope {
             Some(scope) => self.scenario_of_part(scope)?,
-            None => self.scenario()?,
+            None => with_lock_defaults(self.scenario()?),
         };
         let case = scenario.resolve().map_err(as_flag)?;
         let (rules, selection) = match scope {
@@ -395,7 +396,7 @@ impl Check {
             None => self.rules(&case)?,
         };
         rules.suit(&case).map_err(as_flag)?;
-        let plan = self.plan(scope)?;
+        let plan = self.plan(rules.scope)?;
         // A file that cannot be written is an error before the search, not after it.
         let output = self.out.as_deref().map(Output::create).transpose()?;
         let progress = Progress::spinner("exploring:");
@@ -484,15 +485,12 @@ impl Check {
         let properties = selection.checked.clone();
         let from = self.model.from.map(|span| Time(span.as_nanos()));
         let fifo = case.network.fifo;
-        Ok((Rules { budget, timers, fifo, properties, from, scope: None }, selection))
+        let scope = Scope::of(case);
+        Ok((Rules { budget, timers, fifo, properties, from, scope }, selection))
     }
 
     fn rules_of_part(&self, scope: Scope) -> Result<(Rules, Selection)> {
-        let wrong_clocks = match self.model.drift {
-            None | Some(0) => false,
-            Some(200) => true,
-            Some(_) => bail!("--drift: with --part use 0 or 0.2"),
-        };
+        let wrong_clocks = self.wrong_clocks()?;
         let usual = Rules::of(scope, wrong_clocks);
         let mut timers = usual.timers;
         match (&mut timers, self.model.expiries) {
@@ -519,8 +517,23 @@ impl Check {
         Ok((Rules { budget, timers, properties: selection.checked.clone(), ..usual }, selection))
     }
 
+    /// Whether clocks are wrong, where timers have settings of their own.
+    fn wrong_clocks(&self) -> Result<bool> {
+        match self.model.drift {
+            None | Some(0) => Ok(false),
+            Some(200) => Ok(true),
+            Some(_) => bail!("--drift: with --part, and of lock-service, use 0 or 0.2"),
+        }
+    }
+
     fn timers(&self, case: &Case) -> Result<Timers> {
         let Model { timers, expiries, detection, drift, .. } = &self.model;
+        if let Some(scope) = Scope::of(case) {
+            if timers.is_some() || expiries.is_some() || detection.is_some() {
+                bail!("--timers, --expiries, --detection: the timers of lock-service are clocked");
+            }
+            return Ok(scope.timers(self.wrong_clocks()?));
+        }
         let tick = case.bare_bound;
         let bounded =
             Timers::Bounded { tick, detection: detection.unwrap_or(doyen_check::DETECTION) };
@@ -569,6 +582,25 @@ impl Check {
         };
         Ok(Plan { reduce: !no_reduction, threads: self.threads(), limits })
     }
+}
+
+/// What is explored of a lock service unless the flags say otherwise.
+fn with_lock_defaults(mut scenario: Scenario) -> Scenario {
+    if scenario.algorithm != Some(Algorithm::LockService) {
+        return scenario;
+    }
+    let scope = Scope::new(Part::Locks);
+    let count = match scenario.members {
+        Some(MemberList::Count(count)) => u32::try_from(count).unwrap_or(u32::MAX),
+        _ => scope.members(),
+    };
+    let usual = scope.scenario(count);
+    if !matches!(scenario.members, Some(MemberList::Listed(_))) {
+        scenario.leader = scenario.leader.or(usual.leader);
+        scenario.members = scenario.members.or(usual.members);
+    }
+    scenario.requests = scenario.requests.or(usual.requests);
+    scenario
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@
 use doyen_core::config::quorum::{Pace, Preemption};
 use doyen_core::members::NodeId;
 use doyen_core::protocol::{AdminCommand, Kind};
+use doyen_core::registry::Algorithm;
 use doyen_core::time::Span;
 
 use super::generator::{Comeback, FaultGenerator};
@@ -59,7 +60,8 @@ pub(super) fn draw(
     let paces_vary = scenario.quorum.is_none();
     draw_settings(scenario, &mut random)?;
     scenario.seed.get_or_insert(random.between(1, 999_999_999));
-    scenario.sessions |= random.happens(0.5);
+    // Beside an old process of its member, a client of a lock would be two.
+    scenario.sessions |= random.happens(0.5) && scenario.algorithm == Some(Algorithm::Quorum);
     let case = scenario.resolve()?;
     let mut generator = QuorumGenerator::new(&case, paces_vary, random);
     generator.draw_beginning(scenario);
@@ -224,7 +226,9 @@ impl<'m> QuorumGenerator<'m> {
         if scenario.leader.is_none() && scenario.initiators.is_none() && base.random.happens(0.5) {
             scenario.leader = Some(base.survivor.0);
         }
-        scenario.initiators.get_or_insert(Initiators::None);
+        if self.case.algorithm.elects() {
+            scenario.initiators.get_or_insert(Initiators::None);
+        }
     }
 
     /// Clocks are wrong from the beginning, mostly as wrong as they may be.

@@ -81,13 +81,13 @@ fn make(check: &Check) -> Result<Result<Finished, GenerateError>> {
     if check.parts.without.is_some() && base.algorithm != Some(Algorithm::Quorum) {
         bail!("--without: only the quorum has such rules; add --algorithm quorum");
     }
-    let named = selection(check, base.algorithm.as_slice())?.checked;
     let mut campaign = Campaign {
         lasting: flags.lasting,
         without: check.parts.without,
-        properties: (!check.property.is_empty()).then_some(named),
         ..Campaign::new(base, flags.runs, flags.seed)
     };
+    let named = selection(check, &campaign, campaign.base.algorithm.as_slice())?.checked;
+    campaign.properties = (!check.property.is_empty()).then_some(named);
     if campaign.without.is_some() {
         campaign.patience = 1; // one failure shows that the rule is needed
     }
@@ -125,7 +125,7 @@ fn make(check: &Check) -> Result<Result<Finished, GenerateError>> {
         true => Some(Stop::Time),
     };
     let algorithms: Vec<Algorithm> = report.by_algorithm.keys().copied().collect();
-    let selection = selection(check, &algorithms)?;
+    let selection = selection(check, &campaign, &algorithms)?;
     let took = began.elapsed();
     Ok(Ok(Finished { campaign, report, selection, wanted_runs, stop, took, shrunk: None }))
 }
@@ -149,11 +149,12 @@ fn check_names(scenario: &Scenario) -> Result<()> {
 }
 
 /// The properties that are checked in runs of these algorithms.
-fn selection(check: &Check, algorithms: &[Algorithm]) -> Result<Selection> {
+fn selection(check: &Check, campaign: &Campaign, algorithms: &[Algorithm]) -> Result<Selection> {
     let lasting = check.random.lasting;
+    let usual = |&algorithm: &Algorithm| Property::usual_of(algorithm, campaign.mode_of(algorithm));
     let usual: Vec<Property> = match lasting {
         true => Property::usual_while_faults_last(),
-        false => algorithms.iter().flat_map(|&algorithm| Property::usual_of(algorithm)).collect(),
+        false => algorithms.iter().flat_map(usual).collect(),
     };
     let usual = Property::ALL.into_iter().filter(|property| usual.contains(property)).collect();
     Selection::new(&check.property, usual, |property| {
@@ -335,7 +336,9 @@ impl Finished {
         // Not every algorithm promises every usual property.
         let algorithms = report.by_algorithm.keys();
         for property in &selection.checked {
-            let promises = |run: &&Algorithm| Property::usual_at_random(**run).contains(property);
+            let promises = |run: &&Algorithm| {
+                Property::usual_at_random(**run, campaign.mode_of(**run)).contains(property)
+            };
             let names: Vec<&str> =
                 algorithms.clone().filter(promises).map(|it| it.name()).collect();
             let is_everywhere = campaign.lasting || campaign.properties.is_some();
