@@ -176,6 +176,9 @@ impl Campaign {
         };
         let mut properties = self.properties.clone().unwrap_or_else(promised);
         let fifo = case.network.fifo;
+        if self.properties.is_none() && !case.algorithm.orders_requests(fifo) {
+            properties.retain(|&property| property != Property::CausalOrder);
+        }
         properties.retain(|property| property.means_nothing_to(case.algorithm, fifo).is_none());
         let mut oracle = Oracle::of(&case, &properties);
         let outcome = oracle::judge(&case, None, &mut oracle);

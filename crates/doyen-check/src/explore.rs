@@ -1,7 +1,5 @@
 //! Checks a case: builds its model, searches it, and describes a violation step by step.
 
-use doyen_core::config::exclusion::Reliance;
-use doyen_core::hearsay::HearsayConfig;
 use doyen_core::layers::{Stack, StackConfig};
 use doyen_sim::run;
 use doyen_sim::scenario::Case;
@@ -68,11 +66,7 @@ fn stack_config(case: &Case, rules: &Rules) -> StackConfig {
             StackConfig::RecordableNode(run::recordable_node_config(case))
         }
         None if takes_snapshots => StackConfig::Recordable(run::recordable_config(case)),
-        None if tells => {
-            let carries_clock = case.config.exclusion.keeps(Reliance::TellingCarriesTheClock);
-            let (inner, members) = (run::any_config(case), case.members().clone());
-            StackConfig::Telling(HearsayConfig { inner, members, carries_clock })
-        }
+        None if tells => StackConfig::Telling(run::telling_config(case)),
         None if case.is_layered() => StackConfig::Node(run::node_config(case)),
         _ => StackConfig::Bare(run::any_config(case)),
     }

@@ -31,7 +31,7 @@ mod lasting;
 mod ratings;
 
 use doyen_core::ledger::sections::Sections;
-use doyen_core::ledger::{Contradiction, Entry, Stored};
+use doyen_core::ledger::{Contradiction, Entry, Invariant, Stored};
 use doyen_core::members::{Members, NodeId, Term};
 use doyen_core::protocol::{AdminCommand, Bonds, Pledge, Role, Section, View};
 use doyen_core::time::Span;
@@ -193,6 +193,7 @@ impl Oracle {
         self.close_lasting(outcome);
         self.close_snapshot(outcome);
         self.close_multicast(outcome);
+        self.close_order(outcome);
         let rated = self.ratings.apply(members, &outcome.views);
         let members = rated.as_ref().unwrap_or(members);
         let seen = Seen::views(&outcome.views);
@@ -246,6 +247,13 @@ impl Oracle {
             outcome.end,
             held.chain(carried).chain(noticed).collect(),
         );
+    }
+
+    /// Whether requests entered in the order in which they happened, where members tell each other something.
+    fn close_order(&mut self, outcome: &Outcome) {
+        let of_order = |it: &&Contradiction| it.invariant == Invariant::CausalOrder;
+        let broken = outcome.exclusion.iter().flat_map(|run| &run.broken).find(of_order);
+        self.judge(outcome.end, broken.cloned());
     }
 
     /// Whether what the members of a multicast have delivered fits together. What was delivered stays delivered, so that is

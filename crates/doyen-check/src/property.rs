@@ -243,6 +243,10 @@ impl Property {
                 "about fences, which this algorithm does not have",
                 "leave it out, or use lock-service",
             )),
+            Self::CausalOrder if excludes && algorithm.has_leases() => Some((
+                "about messages outside the algorithm, of which there are none above a quorum",
+                "leave it out, or use another algorithm that excludes",
+            )),
             Self::OneToken if excludes && !algorithm.has_token() => Some((
                 "about tokens, which this algorithm does not have",
                 "leave it out, or use token-ring, token-recovery, raymond or suzuki-kasami",
@@ -273,10 +277,9 @@ impl Property {
         }
     }
 
-    /// Whether random runs can judge it: they have no bound on terms, and neither application messages nor every token.
+    /// Whether random runs can judge it: they have no bound on terms, and do not see every token.
     pub fn is_judged_at_random(self) -> bool {
-        !matches!(self, Self::BoundedTerms | Self::CausalOrder | Self::OneToken)
-            && !Self::LASTING.contains(&self)
+        !matches!(self, Self::BoundedTerms | Self::OneToken) && !Self::LASTING.contains(&self)
     }
 
     /// The properties that are checked of a quorum in random runs with lasting faults.
@@ -286,7 +289,8 @@ impl Property {
 
     /// The properties that are checked of an algorithm in this mode in random runs.
     pub fn usual_at_random(algorithm: Algorithm, mode: Mode) -> Vec<Self> {
-        let usual = Self::usual_of(algorithm, mode).into_iter();
+        let order = algorithm.orders_requests(true).then_some(Self::CausalOrder);
+        let usual = Self::usual_of(algorithm, mode).into_iter().chain(order);
         usual.filter(|property| property.is_judged_at_random()).collect()
     }
 

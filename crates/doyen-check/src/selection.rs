@@ -98,10 +98,11 @@ impl Selection {
             usual.push(Property::CausalOrder);
         }
         Self::new(wanted, usual, |property| {
-            if property == Property::CausalOrder && case.is_layered() {
+            let is_layered = case.reliable || case.detector.is_some();
+            if property == Property::CausalOrder && is_layered {
                 return Some((
                     "explored without layers beneath the algorithm",
-                    "leave out --reliable, --detector and hardened mode",
+                    "leave out --reliable and --detector",
                 ));
             }
             if let Some(reason) = property.means_nothing_to(case.algorithm, case.network.fifo) {

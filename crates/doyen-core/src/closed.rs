@@ -198,6 +198,10 @@ macro_rules! closed {
                 match self { $(Self::$name(state) => state.deliveries(),)* }
             }
 
+            fn asked_after(&self) -> Option<&AskedAfter> {
+                match self { $(Self::$name(state) => state.asked_after(),)* }
+            }
+
             fn bonds(&self) -> Bonds<$timer> {
                 match self { $(Self::$name(state) => state.bonds().map($closed::$name),)* }
             }
@@ -272,21 +276,6 @@ macro_rules! closed {
 
             fn observe_time(&mut self, time: u64) {
                 match self { $(Self::$name(state) => state.observe_time(time),)* }
-            }
-
-            fn tell(&self, config: &$Config, to: NodeId, out: &mut Effects<Self>) {
-                match (self, config) {
-                    $((Self::$name(state), $config) => {
-                        let mut own = out.for_wrapped();
-                        state.tell($inner, to, &mut own);
-                        out.take_over(own, $closed::$name, $closed::$name, $closed::$name);
-                    })*
-                    _ => {}
-                }
-            }
-
-            fn asked_after(&self) -> Option<&AskedAfter> {
-                match self { $(Self::$name(state) => state.asked_after(),)* }
             }
 
             fn is_symmetric(config: &$Config) -> bool {

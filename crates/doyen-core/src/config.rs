@@ -163,6 +163,8 @@ pub enum Variant {
     Original,
     /// Ricart–Agrawala: a failure report counts as a REPLY.
     DownReplies,
+    /// Lamport, Ricart–Agrawala: messages of the application do not carry the clock.
+    UnstampedTells,
     /// Sequencer: an eager one that takes over with the logs of a majority.
     CollectsMajority,
     /// Token recovery: the holder raises the generation of its token by itself when it is asked.
@@ -175,7 +177,7 @@ pub enum Variant {
 
 impl Variant {
     /// Every variant.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::NoGuard,
         Self::NoT2,
         Self::OneTimer,
@@ -191,6 +193,7 @@ impl Variant {
         Self::Plain,
         Self::Original,
         Self::DownReplies,
+        Self::UnstampedTells,
         Self::CollectsMajority,
         Self::RaisesToken,
         Self::EmptyTable,
@@ -215,6 +218,7 @@ impl Variant {
             Self::Plain => "cs425-plain",
             Self::Original => "original",
             Self::DownReplies => "down-replies",
+            Self::UnstampedTells => "unstamped-tells",
             Self::CollectsMajority => "collects-majority",
             Self::RaisesToken => "raises-token",
             Self::EmptyTable => "empty-table",
@@ -242,6 +246,9 @@ impl Variant {
             Self::Plain => "one vote and a queue in the order of arrival, which deadlocks",
             Self::Original => "an overtaken request gets no FAIL, which deadlocks",
             Self::DownReplies => "a failure report counts as a REPLY, which lets two members in",
+            Self::UnstampedTells => {
+                "messages of the application do not carry the clock, which lets a later request enter first"
+            }
             Self::CollectsMajority => {
                 "takes over with the logs of a majority, and delivers at once"
             }

@@ -6,7 +6,7 @@
 //! So a new algorithm needs only `impl Explore for It {}`.
 
 use crate::members::{NodeId, Term};
-use crate::protocol::{Effects, Protocol};
+use crate::protocol::Protocol;
 
 /// A protocol whose states can be compared by what makes a difference.
 pub trait Explore: Protocol {
@@ -80,14 +80,6 @@ pub trait Explore: Protocol {
     /// Something that is no message of the algorithm has this time.
     fn observe_time(&mut self, _time: u64) {}
 
-    /// Sends `to` a message of the application, if members do that: see [`hearsay`](crate::hearsay).
-    fn tell(&self, _config: &Self::Config, _to: NodeId, _out: &mut Effects<Self>) {}
-
-    /// What its request to enter a critical section comes after, if that is known.
-    fn asked_after(&self) -> Option<&AskedAfter> {
-        None
-    }
-
     /// Whether members differ only in their names, under this configuration: what can happen to some can happen to any
     /// others in their place.
     fn is_symmetric(_config: &Self::Config) -> bool {
@@ -108,15 +100,6 @@ pub trait Explore: Protocol {
     ) -> Self::Durable {
         durable.clone()
     }
-}
-
-/// A request to enter a critical section, and the requests that happened before it.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct AskedAfter {
-    /// Which request of its member it is, counted from one.
-    pub number: u32,
-    /// How many requests of each member happened before it, by position.
-    pub after: Vec<u32>,
 }
 
 /// A number that a member assigns to a message, by which it recognizes the answers.

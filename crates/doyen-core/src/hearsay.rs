@@ -3,27 +3,29 @@
 //!
 //! Requests happen before each other by way of messages (Lamport 1978), and not of those of the algorithm alone: a member that
 //! has been told of a request may ask because of it. So a member here may *tell* another one something, at any moment
-//! ([`Explore::tell`]). An application message carries Lamport's clock, if the algorithm has one: without it, a member that was
+//! ([`AdminCommand::Tell`]). An application message carries Lamport's clock, if the algorithm has one: without it, a member that was
 //! told of a request may ask with an earlier time, and overtakes it.
 //!
 //! To *judge* that, every message carries how many requests of each member its sender knows to have happened, which the
-//! algorithm does not see. Explorations read what a request comes after ([`Explore::asked_after`]); nothing else runs this layer.
+//! algorithm does not see. Simulations and explorations read what a request comes after ([`Protocol::asked_after`]); no node runs
+//! this layer.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::explore::{AskedAfter, Explore};
+use crate::explore::Explore;
 use crate::members::{Members, NodeId, Term};
 use crate::protocol::{
-    Boot, Class, Commitments, Effects, Event, Family, Kind, Message, Protocol, View,
+    AdminCommand, AskedAfter, Boot, Class, Commitments, Effects, Event, Family, Kind, Message,
+    Protocol, View,
 };
 
 /// The kind that the layer adds to those of the algorithm.
-const APP: Kind = Kind {
+pub(crate) const APP: Kind = Kind {
     name: "APP",
-    class: Class::Algorithm,
+    class: Class::Client,
     family: Family::Announce,
     meaning: "tells the receiver something that the algorithm does not know of",
 };
@@ -111,6 +113,11 @@ impl<P: Explore> Hearsay<P> {
         out.take_over(own, carried, |timer| timer, |durable| durable);
     }
 
+    fn tell(&self, config: &HearsayConfig<P::Config>, to: NodeId, out: &mut Effects<Self>) {
+        let time = self.inner.time().filter(|_| config.carries_clock);
+        out.send(to, Carried { known: self.known.clone(), what: Content::App { time } });
+    }
+
     fn learn(&mut self, known: &[u32]) {
         for (own, told) in self.known.iter_mut().zip(known) {
             *own = (*own).max(*told);
@@ -120,7 +127,7 @@ impl<P: Explore> Hearsay<P> {
     /// It asks: that comes after everything that it knows of.
     fn ask(&mut self, members: &Members) {
         let Some(place) = members.position(self.id) else { return };
-        let after = self.known.clone();
+        let after = members.iter().zip(self.known.iter().copied()).collect();
         self.known[place] += 1;
         self.asked_after = Some(AskedAfter { number: self.known[place], after });
     }
@@ -152,6 +159,9 @@ impl<P: Explore> Protocol for Hearsay<P> {
         event: Event<Self::Message, Self::Timer>,
         out: &mut Effects<Self>,
     ) {
+        if let Event::Command(AdminCommand::Tell { to }) = event {
+            return self.tell(config, to, out);
+        }
         if matches!(event, Event::Request) && self.inner.view().section.is_outside() {
             self.ask(&config.members);
         }
@@ -196,6 +206,10 @@ impl<P: Explore> Protocol for Hearsay<P> {
     fn heeds_detector(config: &Self::Config) -> bool {
         P::heeds_detector(&config.inner)
     }
+
+    fn asked_after(&self) -> Option<&AskedAfter> {
+        self.asked_after.as_ref()
+    }
 }
 
 impl<P: Explore> Explore for Hearsay<P> {
@@ -212,14 +226,5 @@ impl<P: Explore> Explore for Hearsay<P> {
             Content::Own(message) => P::token_in(message),
             Content::App { .. } => None,
         }
-    }
-
-    fn tell(&self, config: &Self::Config, to: NodeId, out: &mut Effects<Self>) {
-        let time = self.inner.time().filter(|_| config.carries_clock);
-        out.send(to, Carried { known: self.known.clone(), what: Content::App { time } });
-    }
-
-    fn asked_after(&self) -> Option<&AskedAfter> {
-        self.asked_after.as_ref()
     }
 }

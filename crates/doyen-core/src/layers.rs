@@ -7,8 +7,9 @@
 
 mod stack;
 
-use crate::config::Timing;
+use crate::config::{Timing, Variant};
 use crate::detector::DetectorConfig;
+use crate::hearsay::{self, HearsayConfig};
 use crate::link::LinkConfig;
 use crate::node::{NodeConfig, packet};
 use crate::protocol::{Family, Kind};
@@ -79,7 +80,14 @@ impl Layers {
 /// A member of which a snapshot can be taken and that runs `above`. This layer is the highest: the link is beneath it, because
 /// it needs channels that keep the order.
 pub fn recordable(above: AnyConfig) -> SnapshotConfig<AnyConfig> {
-    SnapshotConfig { members: above.inner.members.clone(), inner: above }
+    let (members, without) = (above.inner.members.clone(), above.inner.exclusion.without);
+    SnapshotConfig { members, without, inner: above }
+}
+
+/// A member that may tell others something and that runs `above`.
+pub fn telling(above: AnyConfig) -> HearsayConfig<AnyConfig> {
+    let carries_clock = !above.inner.reads(Variant::UnstampedTells);
+    HearsayConfig { members: above.inner.members.clone(), carries_clock, inner: above }
 }
 
 /// The kinds of messages between processes that run `algorithm`.
@@ -93,9 +101,15 @@ pub fn kinds_with_snapshot(algorithm: Algorithm) -> Vec<Kind> {
     [algorithm.kinds(), &[snapshot::MARKER], &packet::ADDED].concat()
 }
 
+/// The same where members tell each other something, bare of layers.
+pub fn kinds_with_tells(algorithm: Algorithm) -> Vec<Kind> {
+    [algorithm.kinds(), &[hearsay::APP]].concat()
+}
+
 /// The family of the kind called `name`, which is the same in every algorithm and layer; `None` if no message is called so.
 pub fn family_of(name: &str) -> Option<Family> {
-    let layers = packet::ADDED.iter().chain(&letter::ADDED).chain([&snapshot::MARKER]);
+    let above = [&snapshot::MARKER, &hearsay::APP];
+    let layers = packet::ADDED.iter().chain(&letter::ADDED).chain(above);
     let mut kinds = Algorithm::ALL.into_iter().flat_map(Algorithm::kinds).chain(layers);
     kinds.find(|kind| kind.name == name).map(|kind| kind.family)
 }

@@ -30,7 +30,7 @@ pub use effects::{Context, Effects};
 pub use message::{AlgorithmMessage, Class, Commitments, Family, Kind, Message, Pledge, name_of};
 pub use recording::{Channel, Flaw, Holding, Recording};
 pub use rule::RuleText;
-pub use view::{Fence, Role, Section, View};
+pub use view::{AskedAfter, Fence, Role, Section, View};
 
 /// An algorithm: events in, effects out.
 pub trait Protocol: Sized + Clone + Eq + Hash + Debug {
@@ -128,6 +128,11 @@ pub trait Protocol: Sized + Clone + Eq + Hash + Debug {
 
     /// What this member has delivered, if the algorithm is a totally ordered multicast.
     fn deliveries(&self) -> Option<&Deliveries> {
+        None
+    }
+
+    /// What its request to enter a critical section comes after, if that is known.
+    fn asked_after(&self) -> Option<&AskedAfter> {
         None
     }
 
@@ -336,6 +341,8 @@ pub enum AdminCommand {
     Resume,
     /// Start a snapshot of the whole group. Only members under the layer that takes snapshots heed it.
     Snapshot,
+    /// Send this member a message of the application. Only members under [`hearsay`](crate::hearsay) heed it.
+    Tell { to: NodeId },
 }
 
 impl fmt::Display for AdminCommand {
@@ -354,6 +361,7 @@ impl fmt::Display for AdminCommand {
             Self::Pause { lasting } => write!(f, "pause for {lasting}"),
             Self::Resume => f.write_str("resume"),
             Self::Snapshot => f.write_str("snapshot"),
+            Self::Tell { to } => write!(f, "tell {to}"),
         }
     }
 }

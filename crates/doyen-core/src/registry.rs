@@ -167,9 +167,10 @@ impl Algorithm {
     }
 
     /// Whether of two requests the one that happened before the other enters first, if application messages carry the clock
-    /// and links keep the order of messages: a REPLY of Ricart and Agrawala carries none, and must not overtake a REQUEST.
+    /// and links keep the order of messages. Not with Ricart and Agrawala: a REPLY carries no clock, and a third member that has
+    /// heard of a request may reply to one that has not, which then asks again with an earlier time.
     pub fn orders_requests(self, fifo: bool) -> bool {
-        fifo && matches!(self, Self::Lamport | Self::RicartAgrawala)
+        fifo && self == Self::Lamport
     }
 
     /// Whether a token lets its holder enter the critical section.

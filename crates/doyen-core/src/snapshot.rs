@@ -42,6 +42,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::config::exclusion::Reliance;
 use crate::explore::{Explore, Giver, Serial};
 use crate::map::SortedMap;
 use crate::members::{Members, NodeId, Term};
@@ -65,6 +66,14 @@ pub struct SnapshotConfig<C> {
     pub inner: C,
     /// The members; the same as in `inner`.
     pub members: Members,
+    /// The rule that a check takes away.
+    pub without: Option<Reliance>,
+}
+
+impl<C> SnapshotConfig<C> {
+    fn keeps(&self, reliance: Reliance) -> bool {
+        self.without != Some(reliance)
+    }
 }
 
 /// A member of which a snapshot can be taken.
@@ -147,27 +156,42 @@ impl<M: fmt::Display> fmt::Display for Marked<M> {
 impl<P: Protocol> Snapshot<P> {
     /// D1: records the own state, opens all incoming channels and sends a marker on every outgoing one. `closed` is the
     /// channel on which the marker came that made it record.
-    fn record(&mut self, closed: Option<NodeId>, members: &Members, out: &mut Effects<Self>) {
+    fn record(
+        &mut self,
+        closed: Option<NodeId>,
+        config: &SnapshotConfig<P::Config>,
+        out: &mut Effects<Self>,
+    ) {
         let channel = |from| (from, Incoming { open: Some(from) != closed, messages: Vec::new() });
-        let channels = members.others(self.id).map(channel).collect();
+        let channels = config.members.others(self.id).map(channel).collect();
         self.recorded = Some(Recorded { state: self.inner.clone(), channels });
         let (view, holding) = (self.inner.view(), self.inner.holding());
         out.inform(Notice::Recorded { view, holding });
-        for peer in members.others(self.id) {
+        let omitted = usize::from(!config.keeps(Reliance::MarkersToAll));
+        for peer in config.members.others(self.id).skip(omitted) {
             out.send(peer, Marked::Marker);
         }
     }
 
-    fn on_marker(&mut self, from: NodeId, members: &Members, out: &mut Effects<Self>) {
+    fn on_marker(
+        &mut self,
+        from: NodeId,
+        config: &SnapshotConfig<P::Config>,
+        out: &mut Effects<Self>,
+    ) {
+        let closes = config.keeps(match self.recorded {
+            None => Reliance::FirstMarkerCloses,
+            Some(_) => Reliance::MarkerCloses,
+        });
         if self.recorded.is_none() {
             out.rule("D2");
-            self.record(Some(from), members, out);
+            self.record(Some(from).filter(|_| closes), config, out);
         } else {
             out.rule("D3");
         }
         let Some(recorded) = &mut self.recorded else { return };
         let Some(channel) = recorded.channels.get_mut(&from) else { return };
-        channel.open = false;
+        channel.open &= !closes;
         let messages = channel.messages.len() as u32;
         let amount = channel.messages.iter().map(Message::amount).sum();
         out.inform(Notice::ChannelRecorded { from, messages, amount });
@@ -182,6 +206,7 @@ impl<P: Protocol> Snapshot<P> {
         from: NodeId,
         message: &P::Message,
         after: bool,
+        config: &SnapshotConfig<P::Config>,
         out: &mut Effects<Self>,
     ) {
         let channel = self.recorded.as_mut().and_then(|it| it.channels.get_mut(&from));
@@ -189,7 +214,9 @@ impl<P: Protocol> Snapshot<P> {
             None => after.then_some(Flaw::Unsent { from }),
             Some(channel) if channel.open => {
                 out.rule("D4");
-                channel.messages.push(message.clone());
+                if config.keeps(Reliance::OpenChannelsRecord) {
+                    channel.messages.push(message.clone());
+                }
                 after.then_some(Flaw::Surplus { from })
             }
             Some(_) => (!after).then_some(Flaw::Missing { from }),
@@ -247,17 +274,17 @@ impl<P: Protocol> Protocol for Snapshot<P> {
         if let Event::Command(AdminCommand::Snapshot) = event {
             if self.recorded.is_none() {
                 out.rule("D1");
-                self.record(None, &config.members, out);
+                self.record(None, config, out);
             }
             return;
         }
         let receive = |from, message| match message {
             Marked::Marker => {
-                self.on_marker(from, &config.members, out);
+                self.on_marker(from, config, out);
                 None
             }
             Marked::Plain { message, after } => {
-                self.on_message(from, &message, after, out);
+                self.on_message(from, &message, after, config, out);
                 Some(message)
             }
         };

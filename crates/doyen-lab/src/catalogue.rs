@@ -117,7 +117,7 @@ fn entry(entry: &gallery::Entry) -> Value {
 /// What a run comes to, in a word or two.
 fn tags(scenario: &Scenario) -> Vec<&'static str> {
     let Some(expect) = &scenario.expect else { return Vec::new() };
-    let Expect { agreed, two_leaders, quiet, two_inside, waiting, .. } = expect;
+    let Expect { agreed, two_leaders, quiet, two_inside, in_order, waiting, .. } = expect;
     let elects = scenario.algorithm.is_none_or(Algorithm::elects);
     let has_leases = scenario.algorithm.is_some_and(Algorithm::has_leases);
     let tags = [
@@ -126,6 +126,7 @@ fn tags(scenario: &Scenario) -> Vec<&'static str> {
         (*quiet == Some(false) && !has_leases && elects, "breaks A3"),
         (*two_leaders == Some(true), "two leaders"),
         (*two_inside == Some(true), "two inside"),
+        (*in_order == Some(false), "out of order"),
         (waiting.as_ref().is_some_and(|ids| !ids.is_empty()), "blocks"),
     ];
     tags.into_iter().filter(|(is, _)| *is).map(|(_, tag)| tag).collect()

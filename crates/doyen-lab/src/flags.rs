@@ -9,20 +9,20 @@ use doyen_sim::scenario::{Scenario, ScenarioError};
 
 /// The name of every flag.
 #[rustfmt::skip]
-pub const NAMES: [&str; 46] = [
+pub const NAMES: [&str; 47] = [
     "algorithm", "mode", "members", "dead", "initiators", "leader", "attr", "ring", "convention", "announce", "contact-dead",
     "delay", "bound", "loss", "duplicate", "seed", "until", "fifo", "reliable", "detector", "heartbeat", "window", "preempt",
     "processing", "crash", "restart", "pause", "clock", "cut", "partition", "heal", "drop", "late", "twice",
     "requests", "hold", "repeat", "think", "sets", "tree", "grant", "voters", "votes", "ask-all", "back-off",
-    "snapshot",
+    "snapshot", "tell",
 ];
 
 /// The flags that need no value on the command line.
 pub(crate) const SWITCHES: [&str; 4] = ["contact-dead", "fifo", "reliable", "ask-all"];
 
 /// The flags that add a fault.
-const FAULTS: [&str; 8] =
-    ["crash", "restart", "pause", "clock", "cut", "partition", "heal", "snapshot"];
+const FAULTS: [&str; 9] =
+    ["crash", "restart", "pause", "clock", "cut", "partition", "heal", "snapshot", "tell"];
 
 /// Sets in `scenario` what a flag says.
 pub(crate) fn apply(scenario: &mut Scenario, name: &str, value: &str) -> Result<(), ScenarioError> {

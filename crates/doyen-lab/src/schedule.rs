@@ -95,7 +95,9 @@ fn counted(recorder: &Recorder, intervals: &Intervals, end: Time) -> Metrics {
                     None => metrics.by_kind.push(Count { kind: message.kind, count: 1 }),
                 }
             }
-            Class::Link | Class::Detector | Class::Marker => metrics.background += 1,
+            Class::Link | Class::Detector | Class::Marker | Class::Client => {
+                metrics.background += 1;
+            }
         }
     }
     let live = recorder.states().filter(|(_, state)| state.life != Life::Down);

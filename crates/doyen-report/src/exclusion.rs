@@ -161,7 +161,10 @@ impl Summary {
         let has_leases = case.algorithm.has_leases() && !matches!(case.mode(), Mode::Literal(_));
         let wrong_clock = case.faults.iter().any(|it| matches!(it.what, Action::Clock { .. }));
         let is_safe_anyhow = has_leases && !wrong_clock;
-        is_unsafe && (case.is_tolerated() || is_safe_anyhow) || unserved && case.is_tolerated()
+        let is_out_of_order = self.properties.causal_order == Some(false)
+            && case.algorithm.orders_requests(case.network.fifo);
+        is_unsafe && (case.is_tolerated() || is_safe_anyhow)
+            || (unserved || is_out_of_order) && case.is_tolerated()
     }
 }
 
@@ -189,7 +192,7 @@ impl Properties {
         Self {
             one_inside: !broken(Invariant::OneInside),
             served: run.waiting.is_empty(),
-            causal_order: None,
+            causal_order: run.in_order,
             fences_rise: run.fencing.map(|_| !broken(Invariant::FencesRise)),
         }
     }

@@ -1,5 +1,6 @@
 //! Compares what came out of a run with what had to.
 
+use doyen_core::ledger::Invariant;
 use doyen_core::members::NodeId;
 use doyen_core::protocol::View;
 use doyen_core::time::Span;
@@ -45,8 +46,11 @@ pub fn differences(case: &Case, outcome: &Outcome, formula: Option<&Formula>) ->
     let run = outcome.exclusion.as_ref();
     let entries = run.map_or(0, |run| run.entries.len() as u64);
     found.compare("entries", expect.entries, entries);
-    let two_inside = run.is_some_and(|run| run.overlap > Span::ZERO || !run.broken.is_empty());
+    let is_broken =
+        |run: &Exclusion| run.broken.iter().any(|it| it.invariant != Invariant::CausalOrder);
+    let two_inside = run.is_some_and(|run| run.overlap > Span::ZERO || is_broken(run));
     found.compare("two_inside", expect.two_inside, two_inside);
+    found.compare("in_order", expect.in_order, run.and_then(|run| run.in_order) != Some(false));
     let fencing = run.and_then(|run| run.fencing).unwrap_or_default();
     found.compare("refused_writes", expect.refused_writes, fencing.refused_writes);
     found.compare("lost_grants", expect.lost_grants, fencing.lost_grants);

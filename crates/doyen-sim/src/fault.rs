@@ -275,6 +275,7 @@ impl Action {
             Self::Drop { .. } => "drop",
             Self::Campaign(_) => "campaign",
             Self::Command { command: AdminCommand::Snapshot, .. } => "snapshot",
+            Self::Command { command: AdminCommand::Tell { .. }, .. } => "tell",
             Self::Command { .. } | Self::Attributes { .. } => "command",
         }
     }
@@ -306,7 +307,11 @@ impl Fault {
             | Action::Clock { member, .. }
             | Action::Campaign(member)
             | Action::Command { member, command: AdminCommand::Snapshot } => vec![(kind, member)],
-            Action::Cut { from, to } | Action::Mend { from, to } => vec![(kind, from), (kind, to)],
+            Action::Cut { from, to }
+            | Action::Mend { from, to }
+            | Action::Command { member: from, command: AdminCommand::Tell { to } } => {
+                vec![(kind, from), (kind, to)]
+            }
             Action::Partition { groups, old } => {
                 let groups = groups.iter_mut().flatten().map(|id| (kind, id));
                 groups.chain(old.iter_mut().flatten().map(|id| ("old", id))).collect()
@@ -346,6 +351,11 @@ impl Fault {
     /// Whether it starts a snapshot.
     pub(crate) fn is_snapshot(&self) -> bool {
         matches!(self.what, Action::Command { command: AdminCommand::Snapshot, .. })
+    }
+
+    /// Whether a member tells another one something.
+    pub(crate) fn is_tell(&self) -> bool {
+        matches!(self.what, Action::Command { command: AdminCommand::Tell { .. }, .. })
     }
 
     /// Whether something breaks or is mended: what operators ask for is no fault, nor is an election.

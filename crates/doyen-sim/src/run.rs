@@ -6,6 +6,7 @@ use doyen_core::algorithm::{
 };
 use doyen_core::config::{Config, Timing};
 use doyen_core::dispatch;
+use doyen_core::hearsay::HearsayConfig;
 use doyen_core::layers::{self, Layers, Stack, StackConfig};
 use doyen_core::members::{Incarnation, NodeId};
 use doyen_core::node::NodeConfig;
@@ -73,6 +74,7 @@ fn stack_config(case: &Case) -> StackConfig {
         (true, ..) => StackConfig::Process(session_config(case)),
         (false, true, true) => StackConfig::RecordableNode(recordable_node_config(case)),
         (false, true, false) => StackConfig::Recordable(recordable_config(case)),
+        (false, false, _) if case.tells => StackConfig::Telling(telling_config(case)),
         (false, false, true) => StackConfig::Node(node_config(case)),
         (false, false, false) => StackConfig::Bare(any_config(case)),
     }
@@ -129,6 +131,12 @@ pub fn any_config(case: &Case) -> AnyConfig {
 /// The same, with the layer that takes snapshots.
 pub fn recordable_config(case: &Case) -> SnapshotConfig<AnyConfig> {
     layers::recordable(any_config(case))
+}
+
+/// The same, with the layer in which members tell each other something. What hardened mode puts beneath an algorithm, which is
+/// a filter for messages to an earlier process of a member, is left out.
+pub fn telling_config(case: &Case) -> HearsayConfig<AnyConfig> {
+    layers::telling(any_config(case))
 }
 
 /// What lies beneath the algorithm. The link and the detector deal with the bare network, whose bound is shorter than

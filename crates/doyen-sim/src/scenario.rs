@@ -380,6 +380,8 @@ pub struct Expect {
     pub entries: Option<u64>,
     /// Whether two members were inside at once at any time.
     pub two_inside: Option<bool>,
+    /// Whether requests entered in the order in which they happened, where members tell each other something.
+    pub in_order: Option<bool>,
     /// How many writes of earlier holders the resource refused, by their fences.
     pub refused_writes: Option<u32>,
     /// How many stays ended because the grant was over, before the program left.

@@ -21,6 +21,7 @@ use doyen_core::registry::{Algorithm, Purpose};
 use doyen_core::time::Span;
 
 use super::Campaign;
+use crate::property::Property;
 use doyen_sim::network::DelayModel;
 use doyen_sim::random::{Random, splitmix};
 use doyen_sim::scenario::{Initiator, Initiators, MemberList, Scenario, ScenarioError};
@@ -53,7 +54,12 @@ pub(super) fn scenario(campaign: &Campaign, number: u64) -> Result<Scenario, Sce
         Algorithm::Bank => bank::draw(&mut scenario, random)?,
         Algorithm::Sequencer => sequencer::draw(&mut scenario, random)?,
         Algorithm::LockService => lock_service::draw(&mut scenario, random)?,
-        _ if algorithm.purpose() == Purpose::Excludes => exclusion::draw(&mut scenario, random)?,
+        _ if algorithm.purpose() == Purpose::Excludes => {
+            let is_named = |it: &Vec<Property>| it.contains(&Property::CausalOrder);
+            let named = campaign.properties.as_ref().map(is_named);
+            let tells = named.unwrap_or(algorithm.orders_requests(true));
+            exclusion::draw(&mut scenario, tells, random)?
+        }
         _ => election::draw(&mut scenario, random)?,
     };
     scenario.fault.extend(faults);

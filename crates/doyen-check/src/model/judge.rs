@@ -141,15 +141,14 @@ impl<P: Explore> Model<'_, P> {
         let request =
             |number: u32| worker.locals[number as usize].local.state.as_ref()?.asked_after();
         let own = request(*local).filter(|_| moves.iter().any(enters))?;
-        let members = self.context.members;
-        let after = members.iter().zip(own.after.iter().copied()).collect();
         let others = parts.locals.iter().enumerate().filter(|&(place, _)| place != slot);
         let waiting = others.filter_map(|(_, &number)| {
             let facts = &worker.locals[number as usize];
             let waits = facts.section == Section::Waiting;
             Some((facts.local.id, request(number).filter(|_| waits)?.number))
         });
-        let broken = sections::out_of_order(members.at(slot), &after, waiting);
+        let member = self.context.members.at(slot);
+        let broken = sections::out_of_order(member, &own.after, waiting);
         broken.and_then(|contradiction| self.if_checked(contradiction))
     }
 

@@ -152,8 +152,8 @@ impl<P: Explore> Context<'_, P> {
     }
 }
 
-/// The commands that operators give: all but the last, a snapshot, to the `members` of a quorum. A preference and a pause hold
-/// for a few heartbeats.
+/// The commands that operators give to the `members` of a quorum, of which a preference and a pause hold for a few heartbeats;
+/// and behind them what any member is told to do: to start a snapshot, or to tell another one something.
 pub(crate) fn commands(members: &Members, clock: Option<Clock>) -> Vec<(Item, AdminCommand)> {
     let lasting = clock.map_or(Span::ZERO, |clock| clock.tick * 4);
     let transfers = members.iter().map(|to| AdminCommand::Transfer { to });
@@ -163,7 +163,8 @@ pub(crate) fn commands(members: &Members, clock: Option<Clock>) -> Vec<(Item, Ad
         .chain([AdminCommand::Drain { lasting: None, never: false }, AdminCommand::Undrain])
         .chain([AdminCommand::Pause { lasting }, AdminCommand::Resume])
         .map(|it| (Item::Command, it));
-    transfers.chain(others).chain([(Item::Snapshot, AdminCommand::Snapshot)]).collect()
+    let tells = members.iter().map(|to| (Item::Tell, AdminCommand::Tell { to }));
+    transfers.chain(others).chain([(Item::Snapshot, AdminCommand::Snapshot)]).chain(tells).collect()
 }
 
 impl<P: Explore> Local<P> {
@@ -503,11 +504,6 @@ pub(crate) fn handle<P: Explore>(
             next.give(context, Event::Request, &mut out);
         }
         Act::Exit => next.give(context, Event::Exit, &mut out),
-        Act::Tell { to } => {
-            if let Some(state) = &next.state {
-                state.tell(context.config, context.members.at(to.into()), &mut out);
-            }
-        }
         Act::Command(number) => {
             let (_, command) = context.commands[usize::from(number)];
             next.give(context, Event::Command(command), &mut out);

@@ -68,10 +68,6 @@ pub(crate) enum Act<M = u32, T = u32> {
     Request,
     /// The client has left the critical section.
     Exit,
-    /// The process sends a message of the application.
-    Tell {
-        to: u8,
-    },
     /// An operator gives a command, by its number in the model's list.
     Command(u8),
     Crash,
@@ -118,7 +114,6 @@ impl Act {
             Self::Lose { .. } => Some(Item::Loss),
             Self::Suspect { .. } => Some(Item::Suspicion),
             Self::Campaign => Some(Item::Campaign),
-            Self::Tell { .. } => Some(Item::Tell),
             Self::Crash => Some(Item::Crash),
             Self::Release => Some(Item::Release),
             Self::Start(Origin::Rejoining) => Some(Item::Rejoin),
@@ -154,7 +149,6 @@ impl Act {
             Self::Campaign => Act::Campaign,
             Self::Request => Act::Request,
             Self::Exit => Act::Exit,
-            Self::Tell { to } => Act::Tell { to },
             Self::Command(command) => Act::Command(command),
             Self::Crash => Act::Crash,
             Self::Release => Act::Release,
@@ -194,7 +188,6 @@ impl<P: Explore> Model<'_, P> {
             Act::Campaign => format!("campaign {id}"),
             Act::Request => format!("request {id}"),
             Act::Exit => format!("exit {id}"),
-            Act::Tell { to } => format!("{id} tells {}", id_in(to)),
             Act::Crash => format!("crash {id}"),
             Act::Release => format!("crash {id}, its guardian releases the lease"),
             Act::Start(Origin::Rejoining) => format!("rejoin {id}"),
@@ -233,6 +226,7 @@ fn command_text(command: AdminCommand, member: NodeId) -> String {
         AdminCommand::Resume => format!("resume elections at {member}"),
         AdminCommand::Attribute(attr) => format!("set the attribute of {member} to {attr}"),
         AdminCommand::Snapshot => format!("snapshot {member}"),
+        AdminCommand::Tell { to } => format!("{member} tells {to}"),
     }
 }
 

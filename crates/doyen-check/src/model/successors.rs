@@ -563,12 +563,6 @@ impl<P: Explore> Model<'_, P> {
                 self.add(worker, parts, Step::new(slot, act), None, out);
             }
         }
-        if parts.left(Item::Tell) > 0 {
-            for to in (0..parts.locals.len()).filter(|&to| to != slot) {
-                let tell = Step::new(slot, Act::Tell { to: to as u8 });
-                self.add(worker, parts, tell, None, out);
-            }
-        }
         for (item, act) in [(Item::Campaign, Act::Campaign), (Item::Crash, Act::Crash)] {
             if parts.left(item) > 0 {
                 self.add(worker, parts, Step::new(slot, act), None, out);
@@ -599,13 +593,14 @@ impl<P: Explore> Model<'_, P> {
             true => parts.left(Item::Transfer) + parts.left(Item::Command),
             false => 0,
         };
-        if of_leaders + parts.left(Item::Snapshot) == 0 {
+        if of_leaders + parts.left(Item::Snapshot) + parts.left(Item::Tell) == 0 {
             return;
         }
         let to = worker.locals[parts.locals[slot] as usize].local.id;
         for (number, &(item, command)) in self.context.commands.iter().enumerate() {
-            let is_for_it = item == Item::Snapshot || of_leaders > 0;
-            if parts.left(item) == 0 || !is_for_it || command == (AdminCommand::Transfer { to }) {
+            let is_for_it = matches!(item, Item::Snapshot | Item::Tell) || of_leaders > 0;
+            let to_itself = [AdminCommand::Transfer { to }, AdminCommand::Tell { to }];
+            if parts.left(item) == 0 || !is_for_it || to_itself.contains(&command) {
                 continue;
             }
             let step = Step::new(slot, Act::Command(number as u8));

@@ -169,8 +169,6 @@ impl<'m, 'c, P: Explorable> Recorder<'m, 'c, P> {
                 }
                 return rules;
             }
-            // Its message says all about it.
-            Act::Tell { .. } => return self.happen(slot, self.model.input(act), crash_after, None),
             Act::Expire { timer, background } => {
                 let timer = format!("{:?}", self.model.timer(timer));
                 EventKind::Fired { member, timer, background, rules }

@@ -7,7 +7,7 @@ use doyen_core::config::Mode;
 use doyen_core::registry::Algorithm;
 use doyen_sim::scenario::Scenario;
 
-/// About half of them are elections, the others mutual exclusion.
+/// Two fifths of them are elections, the others mutual exclusion and services.
 const RUNS: u64 = 2_400;
 
 #[test]
@@ -15,9 +15,7 @@ fn hardened_algorithms_bear_every_storm() {
     let report = campaign::run(&Campaign::new(Scenario::default(), RUNS, 1), |_| true).unwrap();
     assert_eq!(report.failures, [], "`doyen check --random --seed 1 --run NUMBER` repeats a run");
     assert_eq!(report.runs, RUNS);
-    // All but the lock service.
-    let algorithms = Algorithm::ELECTIONS.len() + Algorithm::EXCLUSIONS.len() - 1;
-    assert_eq!(report.by_algorithm.len(), algorithms);
+    assert_eq!(report.by_algorithm.len(), Algorithm::ALL.len());
     // A campaign in which nothing happens would prove nothing.
     for kind in [
         "crash",

@@ -38,6 +38,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::config::exclusion::Reliance;
 use crate::config::{Config, Variant};
 use crate::explore::Explore;
 use crate::map::SortedMap;
@@ -265,7 +266,9 @@ impl Sequencer {
 
     /// Q2.
     fn order(&mut self, message: Multicast, cx: &mut Cx<'_>) {
-        if !matches!(self.duty, Duty::Order(_)) || self.kept.log.contains(&message) {
+        let is_known =
+            cx.config.exclusion.keeps(Reliance::OrderedOnce) && self.kept.log.contains(&message);
+        if !matches!(self.duty, Duty::Order(_)) || is_known {
             return;
         }
         cx.out.rule("Q2");
@@ -299,7 +302,8 @@ impl Sequencer {
         positions.push(self.kept.log.len());
         positions.sort_unstable();
         // As many members have at least this much as make a majority.
-        let majority = positions.len() / 2 + 1;
+        let needs_majority = cx.config.exclusion.keeps(Reliance::MajorityHasIt);
+        let majority = if needs_majority { positions.len() / 2 + 1 } else { 1 };
         let held = positions[positions.len() - majority];
         if held > self.delivered.sequence.len() {
             cx.out.rule("Q4");
@@ -336,8 +340,11 @@ impl Sequencer {
         }
         cx.out.rule("Q6");
         let own = (self.kept.installed, self.kept.log.clone());
-        let all = logs.values().cloned().chain([own]);
-        let best = all.max_by_key(|(installed, log)| (*installed, log.len()));
+        let all = logs.values().cloned().chain([own.clone()]);
+        let takes_latest = cx.config.exclusion.keeps(Reliance::LatestLogWins);
+        let best = all
+            .filter(|log| takes_latest || *log == own)
+            .max_by_key(|(installed, log)| (*installed, log.len()));
         let (_, log) = best.unwrap_or_default();
         self.duty = Duty::Order(SortedMap::new());
         self.install(self.kept.term, log, cx);
@@ -365,7 +372,9 @@ impl Sequencer {
             Message::Submit { message } => self.order(message, cx),
             Message::Order { term, position, message } => {
                 let is_next = position as usize == self.kept.log.len() + 1;
-                if term == self.kept.term && self.kept.installed == term && is_next {
+                let is_bound = cx.config.exclusion.keeps(Reliance::AnsweredTermBinds);
+                let is_last = term == self.kept.term || !is_bound;
+                if is_last && self.kept.installed == term && is_next {
                     cx.out.rule("Q3");
                     self.kept.log.push(message);
                     self.store(cx);

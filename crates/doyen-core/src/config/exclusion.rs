@@ -112,10 +112,24 @@ pub enum Reliance {
     LosersYield,
     /// Y3, Y5: a member whose request for the token has been answered asks again.
     AsksAgain,
-    /// Application messages carry the clock, for algorithms that have one.
-    TellingCarriesTheClock,
     /// S3: a REQUEST that is late does not lower the number of the latest one.
     NumbersRise,
+    /// D1: a member that records its state sends MARKER to all others.
+    MarkersToAll,
+    /// D2: the first MARKER that a member receives closes its channel.
+    FirstMarkerCloses,
+    /// D3: every later MARKER closes its channel.
+    MarkerCloses,
+    /// D4: a message on an open channel belongs to the state of the channel.
+    OpenChannelsRecord,
+    /// Q2: a message that has a position gets no second one.
+    OrderedOnce,
+    /// Q4: a stable sequencer delivers what a majority has, and not before.
+    MajorityHasIt,
+    /// Q5: a member that has answered a later term accepts nothing of an earlier one.
+    AnsweredTermBinds,
+    /// Q6: a new sequencer takes the latest log, not its own.
+    LatestLogWins,
 }
 
 impl Reliance {

@@ -13,13 +13,13 @@ use crate::closed::{self, DurablePart, MessagePart, Part, StatePart, TimerPart, 
 use crate::config::Config;
 use crate::exclusion::lock_service::LockService;
 use crate::exclusion::lock_service::succession::Succession;
-use crate::explore::{AskedAfter, Explore, Giver, Serial};
+use crate::explore::{Explore, Giver, Serial};
 use crate::hearsay::{Hearsay, HearsayConfig};
 use crate::members::{Incarnation, NodeId, Term};
 use crate::node::{Node, NodeConfig};
 use crate::protocol::{
-    Bonds, Boot, Commitments, Deliveries, Durable, Effects, Event, Holding, Kind, Message,
-    Protocol, Recording, View,
+    AskedAfter, Bonds, Boot, Commitments, Deliveries, Durable, Effects, Event, Holding, Kind,
+    Message, Protocol, Recording, View,
 };
 use crate::registry::{AnyConfig, AnyProtocol};
 use crate::session::{Session, SessionConfig};

@@ -217,6 +217,8 @@ pub enum Class {
     Detector,
     /// Markers of a snapshot. It is taken of a run, and is no part of what the algorithm does.
     Marker,
+    /// Messages of the application, of which the algorithm knows nothing.
+    Client,
 }
 
 /// The name of a message's kind.

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::map::SortedMap;
 use crate::members::{NodeId, Term};
 
 /// What a member believes, as it announces it to its host. One type for all algorithms, because a service may do both:
@@ -44,6 +45,15 @@ impl fmt::Debug for View {
         }
         view.finish()
     }
+}
+
+/// A request to enter a critical section, and the requests that happened before it.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct AskedAfter {
+    /// Which request of its member it is, counted from one.
+    pub number: u32,
+    /// How many requests of each member happened before it.
+    pub after: SortedMap<NodeId, u32>,
 }
 
 /// The role of a member.

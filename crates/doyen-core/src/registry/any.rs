@@ -19,12 +19,12 @@ use super::Algorithm;
 use crate::algorithm::quorum::message::earlier;
 use crate::closed::{self, DurablePart, MessagePart, Part, StatePart, TimerPart, closed};
 use crate::config::Config;
-use crate::explore::{AskedAfter, Explore, Giver, Serial};
+use crate::explore::{Explore, Giver, Serial};
 use crate::members::{Incarnation, NodeId, Term};
 use crate::node::Packet;
 use crate::protocol::{
-    AlgorithmMessage, Bonds, Boot, Commitments, Deliveries, Durable, Effects, Event, Holding, Kind,
-    Message, Protocol, Recording, View,
+    AlgorithmMessage, AskedAfter, Bonds, Boot, Commitments, Deliveries, Durable, Effects, Event,
+    Holding, Kind, Message, Protocol, Recording, View,
 };
 use crate::session::{Kept, Letter};
 

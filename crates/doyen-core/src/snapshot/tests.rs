@@ -27,7 +27,7 @@ type Application = (Vec<u64>, Vec<Vec<u64>>, BTreeSet<u32>);
 
 fn config() -> SnapshotConfig<Config> {
     let inner = testing::config(3, Mode::Textbook);
-    SnapshotConfig { members: inner.members.clone(), inner }
+    SnapshotConfig { members: inner.members.clone(), without: None, inner }
 }
 
 impl State {

@@ -71,6 +71,9 @@ fn what(action: &Action) -> String {
         Action::Command { member, command: AdminCommand::Snapshot } => {
             format!("{member} starts a snapshot")
         }
+        Action::Command { member, command: AdminCommand::Tell { to } } => {
+            format!("{member} tells {to} something")
+        }
         Action::Command { member, command } => format!("{member} receives the command {command}"),
         Action::Attributes { member, .. } => format!("the attribute of {member} keeps changing"),
     }

@@ -12,7 +12,7 @@ use crate::time::Time;
 
 impl Fault {
     /// Reads the value of the flag that is called `kind`: `crash`, `restart`, `pause`, `clock`, `cut`, `partition`, `heal`,
-    /// `drop` or `snapshot`.
+    /// `drop`, `snapshot` or `tell`.
     pub fn from_flag(kind: &str, text: &str) -> Result<Self, String> {
         if kind == "heal" {
             return Ok(Self::at(Time::ZERO + text.parse::<Span>()?, Action::Heal));
@@ -50,11 +50,21 @@ impl Fault {
                 let rate_ppm = rate_ppm(rate)?;
                 (at, Action::Clock { member: member(id)?, rate_ppm, jump: jump.parse()? })
             }
-            "cut" => {
+            "cut" | "tell" => {
                 let (from, to) = what
                     .split_once('>')
                     .ok_or_else(|| example("FROM>TO@TIME; write for example '1>3@2ms'"))?;
-                (time, Action::Cut { from: member(from)?, to: member(to)? })
+                let (from, to) = (member(from)?, member(to)?);
+                let command = AdminCommand::Tell { to };
+                let tells = kind == "tell";
+                (
+                    time,
+                    if tells {
+                        Action::Command { member: from, command }
+                    } else {
+                        Action::Cut { from, to }
+                    },
+                )
             }
             "partition" => {
                 let group = |ids: &str| ids.split(',').map(member).collect::<Result<_, _>>();
@@ -105,6 +115,9 @@ impl Fault {
             Action::Heal => at.to_string(),
             Action::Drop { kind } => format!("{kind}@{at}"),
             Action::Command { member, command: AdminCommand::Snapshot } => format!("{member}@{at}"),
+            Action::Command { member, command: AdminCommand::Tell { to } } => {
+                format!("{member}>{to}@{at}")
+            }
             _ => return None,
         };
         Some((self.what.kind(), value))
@@ -159,6 +172,7 @@ mod tests {
             ("heal", "50ms"),
             ("drop", "TOKEN@7ms"),
             ("snapshot", "3@5ms"),
+            ("tell", "3>1@2ms"),
         ] {
             let fault = Fault::from_flag(flag, value).unwrap();
             assert_eq!(fault.to_flag(), Some((flag, value.to_owned())));

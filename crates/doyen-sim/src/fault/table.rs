@@ -11,7 +11,7 @@ use crate::text;
 use crate::time::Time;
 
 const KINDS: &str = "crash, restart, replace, clone, copy, pause, clock, cut, mend, partition, link, heal, drop, \
-                     campaign, snapshot and command";
+                     campaign, snapshot, tell and command";
 
 /// Every key of `[[fault]]`, in the order in which they are written.
 #[derive(Default, Serialize, Deserialize)]
@@ -52,6 +52,7 @@ pub(super) struct Table {
     drop: Option<String>,
     campaign: Option<NodeId>,
     snapshot: Option<NodeId>,
+    tell: Option<[NodeId; 2]>,
     command: Option<Command>,
     member: Option<NodeId>,
     to: Option<NodeId>,
@@ -199,6 +200,9 @@ impl Table {
         if let Some(member) = self.snapshot.take() {
             return Ok(Action::Command { member, command: AdminCommand::Snapshot });
         }
+        if let Some([member, to]) = self.tell.take() {
+            return Ok(Action::Command { member, command: AdminCommand::Tell { to } });
+        }
         match self.command.take() {
             Some(command) => self.take_command(command),
             None => Err(format!("a fault needs exactly one of {KINDS}")),
@@ -325,6 +329,10 @@ impl Table {
         let command = match command {
             AdminCommand::Snapshot => {
                 self.snapshot = Some(member);
+                return;
+            }
+            AdminCommand::Tell { to } => {
+                self.tell = Some([member, to]);
                 return;
             }
             AdminCommand::Resign => Command::Resign,

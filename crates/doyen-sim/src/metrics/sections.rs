@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use doyen_core::ledger::{Contradiction, sections};
 use doyen_core::members::NodeId;
-use doyen_core::protocol::{Fence, Section};
+use doyen_core::protocol::{AskedAfter, Fence, Section};
 use doyen_core::time::Span;
 use serde::Serialize;
 
@@ -27,6 +27,8 @@ pub struct Exclusion {
     pub broken: Vec<Contradiction>,
     /// What came of fences and of grants that end; none if entries have no fences.
     pub fencing: Option<Fencing>,
+    /// Whether requests entered in the order in which they happened, where members tell each other something.
+    pub in_order: Option<bool>,
 }
 
 /// What came of fences and of grants that end by themselves.
@@ -130,6 +132,9 @@ pub(crate) struct Recorder {
     overlap_since: Option<Time>,
     broken: Vec<Contradiction>,
     fencing: Option<Fencing>,
+    /// What the requests of the members that wait come after, where that is known.
+    asked_after: BTreeMap<NodeId, AskedAfter>,
+    in_order: Option<bool>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -144,6 +149,31 @@ struct Request {
 const MOST_BROKEN: usize = 8;
 
 impl Recorder {
+    /// A member announces where it is, and its request comes after these, if that is known.
+    pub(crate) fn follow_order(
+        &mut self,
+        member: NodeId,
+        section: Section,
+        asked_after: Option<&AskedAfter>,
+    ) {
+        match (section, asked_after) {
+            (Section::Waiting, Some(asked)) => {
+                self.asked_after.insert(member, asked.clone());
+            }
+            (Section::Inside(_), Some(asked)) if !self.inside.contains_key(&member) => {
+                self.asked_after.remove(&member);
+                let waiting = self.asked_after.iter().map(|(&id, other)| (id, other.number));
+                let broken = sections::out_of_order(member, &asked.after, waiting);
+                self.in_order = Some(self.in_order != Some(false) && broken.is_none());
+                let room = usize::from(self.broken.len() < MOST_BROKEN);
+                self.broken.extend(broken.into_iter().take(room));
+            }
+            _ => {
+                self.asked_after.remove(&member);
+            }
+        }
+    }
+
     /// A member announces where it is.
     pub(crate) fn announce(&mut self, at: Time, member: NodeId, section: Section, messages: u64) {
         let before = self.ledger.section_of(member);
@@ -171,6 +201,7 @@ impl Recorder {
     pub(crate) fn crash(&mut self, at: Time, member: NodeId) {
         self.ledger.crash(member);
         self.requests.remove(&member);
+        self.asked_after.remove(&member);
         self.inside.remove(&member);
         self.count_overlap(at);
     }
@@ -240,6 +271,7 @@ impl Recorder {
             overlap: self.overlap,
             broken: self.broken,
             fencing: self.fencing,
+            in_order: self.in_order,
         }
     }
 }

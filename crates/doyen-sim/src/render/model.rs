@@ -220,7 +220,7 @@ impl Filter {
             EventKind::Sent { class, kind, .. } => {
                 // What a link retransmits is a message of the algorithm.
                 let shown = match class {
-                    Class::Algorithm | Class::Marker => true,
+                    Class::Algorithm | Class::Marker | Class::Client => true,
                     Class::Link => !kind.ends_with("ACK"),
                     Class::Detector => false,
                 };

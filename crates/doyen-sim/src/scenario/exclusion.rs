@@ -9,7 +9,7 @@ use doyen_core::time::{Delay, Span};
 
 use super::parse::{Result, member};
 use super::{Case, Initiators, Scenario, ScenarioError};
-use crate::fault::Action;
+use crate::fault::{Action, Fault};
 use crate::message::Change;
 use crate::network::DelayModel;
 use crate::world::Requests;
@@ -116,7 +116,9 @@ impl Scenario {
         let has_coordinator = matches!(algorithm, Algorithm::TokenRecovery | Algorithm::Sequencer);
         let is_of_election = |action: &Action| match action {
             Action::Campaign(_) => !has_coordinator,
-            Action::Command { command, .. } => *command != AdminCommand::Snapshot,
+            Action::Command { command, .. } => {
+                !matches!(command, AdminCommand::Snapshot | AdminCommand::Tell { .. })
+            }
             Action::Attributes { .. } | Action::Replace { .. } => true,
             _ => false,
         };
@@ -127,6 +129,19 @@ impl Scenario {
             }
             None => Ok(()),
         }
+    }
+
+    /// Whether members tell each other something. They run an algorithm of mutual exclusion then, and nothing beneath it.
+    pub(super) fn resolve_tells(&self, algorithm: Algorithm) -> Result<bool> {
+        let Some(index) = self.fault.iter().position(Fault::is_tell) else { return Ok(false) };
+        let is_alone = !self.reliable && self.detector.is_none() && !algorithm.has_leases();
+        let takes_snapshot = self.fault.iter().any(Fault::is_snapshot);
+        if algorithm.purpose() == Purpose::Excludes && is_alone && !takes_snapshot {
+            return Ok(true);
+        }
+        let problem = "members tell each other something above an algorithm of mutual exclusion alone, without a link, a \
+                       detector, a quorum or a snapshot; leave this out";
+        Err(ScenarioError::new(format!("fault[{index}].tell"), problem))
     }
 
     /// The settings of mutual exclusion.
@@ -237,6 +252,7 @@ impl Case {
             Action::Pause { .. } => self.detector.is_none(),
             Action::Clock { .. } => self.detector.is_none() && !self.algorithm.has_leases(),
             Action::Campaign(_) => true,
+            Action::Command { command: AdminCommand::Tell { .. }, .. } => true,
             _ => false,
         };
         let is_harmless = |change: &Change| match change {

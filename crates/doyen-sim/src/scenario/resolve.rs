@@ -65,6 +65,8 @@ pub struct Case {
     pub sessions: bool,
     /// Whether a snapshot is taken.
     pub snapshot: bool,
+    /// Whether members tell each other something outside the algorithm.
+    pub tells: bool,
     /// What goes wrong, besides the initiators' noticing.
     pub faults: Vec<Fault>,
     /// What is done to single messages.
@@ -131,7 +133,7 @@ impl Case {
     /// The kinds of messages that faults can name: with sessions those of all layers, else those of the algorithm, and
     /// markers if a snapshot is taken.
     pub fn kinds(&self) -> Cow<'static, [Kind]> {
-        kinds(self.algorithm, self.sessions, self.snapshot)
+        kinds(self.algorithm, self.sessions, self.snapshot, self.tells)
     }
 
     /// Whether something lies between the algorithm and the network: a link, a detector or, in hardened mode, the
@@ -230,8 +232,14 @@ impl Case {
     }
 }
 
-fn kinds(algorithm: Algorithm, sessions: bool, snapshot: bool) -> Cow<'static, [Kind]> {
+fn kinds(
+    algorithm: Algorithm,
+    sessions: bool,
+    snapshot: bool,
+    tells: bool,
+) -> Cow<'static, [Kind]> {
     match (sessions, snapshot) {
+        (false, false) if tells => layers::kinds_with_tells(algorithm).into(),
         (true, _) => layers::kinds(algorithm).into(),
         (false, true) => layers::kinds_with_snapshot(algorithm).into(),
         (false, false) => algorithm.kinds().into(),
@@ -252,7 +260,8 @@ impl Scenario {
         let dead = self.resolve_dead(&members, convention, leader)?;
         let sessions = self.has_sessions();
         let snapshot = self.resolve_snapshot(sessions)?;
-        let kinds = &kinds(algorithm, sessions, snapshot)[..];
+        let tells = self.resolve_tells(algorithm)?;
+        let kinds = &kinds(algorithm, sessions, snapshot, tells)[..];
         let network = self.resolve_network(algorithm, &members, kinds)?;
         let bare_bound = Span::from_nanos(network.delay.bound());
         let timing = self.resolve_timing(&network, bare_bound)?;
@@ -277,6 +286,7 @@ impl Scenario {
         self.check_chaos()?;
         let named = match snapshot {
             true => layers::kinds_with_snapshot(algorithm),
+            false if tells => kinds.to_vec(),
             false => layers::kinds(algorithm),
         };
         let changes = self.resolve_changes(&members, &named)?;
@@ -331,6 +341,7 @@ impl Scenario {
             reliable: self.reliable,
             sessions,
             snapshot,
+            tells,
             faults,
             changes,
             retire: self.quorum.as_ref().and_then(|options| options.retire).unwrap_or_default(),

@@ -160,9 +160,11 @@ impl<P: Protocol> World<'_, '_, P> {
     /// A member announces where it is. While it waits or is inside, the run is not quiet.
     pub(super) fn follow_section(&mut self, member: u32, view: View) {
         let (id, messages) = (self.id(member), self.metrics.total());
+        let asked_after = self.members[member].protocol.asked_after();
         let (Some(clients), Some(requests)) = (&mut self.clients, self.setup.requests) else {
             return;
         };
+        clients.metrics.follow_order(id, view.section, asked_after);
         clients.metrics.announce(self.now, id, view.section, messages);
         let client = clients.by_member.entry(member).or_default();
         let before = std::mem::replace(&mut client.section, view.section);

@@ -380,7 +380,8 @@ impl<T> Call<T> {
             | AdminCommand::Drain { .. }
             | AdminCommand::Undrain
             | AdminCommand::Attribute(_)
-            | AdminCommand::Snapshot => command.to_string(),
+            | AdminCommand::Snapshot
+            | AdminCommand::Tell { .. } => command.to_string(),
         }
     }
 

@@ -154,6 +154,10 @@ pub(crate) struct Sim {
     #[arg(long, value_name = "ID@TIME", value_parser = fault("snapshot"), help_heading = "Faults")]
     snapshot: Vec<Fault>,
 
+    /// Let a member tell another one something, outside an algorithm of mutual exclusion: '3>1@2ms'
+    #[arg(long, value_name = "FROM>TO@TIME", value_parser = fault("tell"), help_heading = "Faults")]
+    tell: Vec<Fault>,
+
     /// Print one JSON object and nothing else
     #[arg(long, help_heading = "Output", conflicts_with_all = ["columns", "summary", "mermaid"])]
     json: bool,
@@ -268,8 +272,8 @@ impl Sim {
         set(&mut scenario.loss, &self.loss);
         set(&mut scenario.duplicate, &self.duplicate);
         set(&mut scenario.chaos, &self.chaos);
-        let Self { crash, restart, pause, clock, cut, partition, heal, snapshot, .. } = self;
-        let faults = [crash, restart, pause, clock, cut, partition, heal, snapshot];
+        let Self { crash, restart, pause, clock, cut, partition, heal, snapshot, tell, .. } = self;
+        let faults = [crash, restart, pause, clock, cut, partition, heal, snapshot, tell];
         scenario.fault.extend(faults.into_iter().flatten().cloned());
         for loss in &self.drop {
             match loss {

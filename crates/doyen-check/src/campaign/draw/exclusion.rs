@@ -6,20 +6,22 @@
 use doyen_core::config::Mode;
 use doyen_core::config::exclusion::{Sets, Tree};
 use doyen_core::members::NodeId;
+use doyen_core::protocol::AdminCommand;
 use doyen_core::registry::Algorithm;
 
 use super::generator::FaultGenerator;
 use super::{DUPLICATIONS, fixed, pick, requests, share, time, uniform};
-use doyen_sim::fault::Fault;
+use doyen_sim::fault::{Action, Fault, Trigger};
 use doyen_sim::network::DelayModel;
 use doyen_sim::random::Random;
 use doyen_sim::scenario::{Case, MemberList, RingOrder, Scenario, ScenarioError};
 
 /// How long members go on asking, in steps.
 const LENGTHS: [u64; 4] = [10, 50, 200, 1_000];
-/// The maximum number of requests of all members together, and of pauses.
+/// The maximum number of requests of all members together, of pauses, and of messages outside the algorithm.
 const MOST_REQUESTS: u64 = 15;
 const MOST_PAUSES: u64 = 4;
+const MOST_TELLS: u64 = 30;
 const DELAYS: [DelayModel; 4] =
     [fixed(1_000), uniform(200, 1_000), uniform(10, 1_000), uniform(900, 1_000)];
 const STAYS: [DelayModel; 4] = [fixed(0), fixed(1_000), uniform(100, 3_000), fixed(10_000)];
@@ -28,9 +30,11 @@ const PERIOD: u64 = 20;
 /// The sets that there are for every number of members.
 const SETS: [Sets; 3] = [Sets::Cyclic, Sets::Grid, Sets::Majority];
 
-/// Completes `scenario`, whose members are known; what goes wrong comes back.
+/// Completes `scenario`, whose members are known; what goes wrong comes back, and what members tell each other, if that is
+/// to be judged.
 pub(super) fn draw(
     scenario: &mut Scenario,
+    tells: bool,
     mut random: Random,
 ) -> Result<Vec<Fault>, ScenarioError> {
     draw_group(scenario, &mut random);
@@ -38,7 +42,8 @@ pub(super) fn draw(
     scenario.hold.get_or_insert(pick(&STAYS, &mut random));
     scenario.think.get_or_insert(pick(&STAYS, &mut random));
     scenario.seed.get_or_insert(random.between(1, 999_999_999));
-    if scenario.mode == Some(Mode::Hardened) && random.happens(0.6) {
+    // A copy may overtake what was sent before, and the order of requests needs links that keep it.
+    if scenario.mode == Some(Mode::Hardened) && random.happens(0.6) && !tells {
         let duplicate = share(pick(&DUPLICATIONS, &mut random));
         scenario.duplicate = scenario.duplicate.or(duplicate);
     }
@@ -55,6 +60,9 @@ pub(super) fn draw(
         }
     }
     crash_some(&case, &mut generator);
+    if tells && case.detector.is_none() && !case.reliable {
+        draw_tells(&case, &mut generator);
+    }
     Ok(generator.into_faults())
 }
 
@@ -106,6 +114,26 @@ fn draw_requests(
         scenario.repeat.get_or_insert(random.between(1, 4) as u32);
     }
     Ok(())
+}
+
+/// Members tell each other something, at any time or as soon as they have heard of a request.
+fn draw_tells(case: &Case, generator: &mut FaultGenerator<'_>) {
+    let has_requests = case.kinds().iter().any(|kind| kind.name == "REQUEST");
+    for at in generator.times(MOST_TELLS) {
+        let (member, to) = (generator.any_member(), generator.any_member());
+        if member == to {
+            continue;
+        }
+        let what = Action::Command { member, command: AdminCommand::Tell { to } };
+        if has_requests && generator.random.happens(0.5) {
+            let count = generator.random.between(1, 4) as u32;
+            let kind = "REQUEST".to_owned();
+            let when = Trigger::Message { member, sent: false, kind, count };
+            generator.add_when(when, what);
+        } else {
+            generator.add(at, what);
+        }
+    }
 }
 
 /// Members crash that the others do not need.

@@ -53,6 +53,11 @@ impl<'m> FaultGenerator<'m> {
         self.faults.push(Fault::at(Time::ZERO + time(at), what));
     }
 
+    /// `what` happens when something else does.
+    pub(super) fn add_when(&mut self, when: Trigger, what: Action) {
+        self.faults.push(Fault { when, what });
+    }
+
     /// Between one and `most` times at which something goes wrong, in order.
     pub(super) fn times(&mut self, most: u64) -> Vec<u64> {
         let count = self.random.between(1, most);
@@ -88,7 +93,7 @@ impl<'m> FaultGenerator<'m> {
         let sent = self.random.happens(0.7);
         let count = self.random.between(1, 4) as u32;
         let when = Trigger::Message { member: victim, sent, kind: kind.to_owned(), count };
-        self.faults.push(Fault { when, what: Action::crash(victim) });
+        self.add_when(when, Action::crash(victim));
     }
 
     pub(super) fn pause(&mut self, at: u64) {

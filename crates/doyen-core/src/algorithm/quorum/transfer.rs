@@ -67,7 +67,7 @@ impl Quorum {
             AdminCommand::Pause { lasting } => self.pause(lasting, cx),
             AdminCommand::Resume => self.pause(Span::ZERO, cx),
             // For the layer that takes snapshots.
-            AdminCommand::Snapshot => Ok(()),
+            AdminCommand::Snapshot | AdminCommand::Tell { .. } => Ok(()),
         };
         if let Err(refusal) = done {
             cx.inform(Notice::Refused(refusal));

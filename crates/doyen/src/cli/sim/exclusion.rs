@@ -71,6 +71,10 @@ fn verdict(summary: &Summary) -> String {
         true => "never two members inside".to_owned(),
         false => format!("TWO MEMBERS INSIDE for {}", summary.overlap),
     };
+    let together = match summary.properties.causal_order {
+        Some(false) => format!("{together}; A LATER REQUEST ENTERED FIRST"),
+        _ => together,
+    };
     let waiting: Vec<String> = summary.waiting.iter().map(ToString::to_string).collect();
     match waiting.len() {
         0 => together,
