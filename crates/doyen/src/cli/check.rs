@@ -1,4 +1,4 @@
-//! `doyen check`: every run of an election, or of mutual exclusion, within a fault budget, or random runs.
+//! `doyen check`: every run of an election, of mutual exclusion or of a service, within a fault budget, or random runs.
 
 mod random;
 mod report;
@@ -51,7 +51,7 @@ const NOT_WITH_RANDOM: [&str; 26] = [
     "max_states", "max_memory", "max_depth", "no_reduction", "snapshots", "tells",
 ];
 
-/// Explore every run of an election or of mutual exclusion within a fault budget, or make random runs
+/// Explore every run of an election, of mutual exclusion or of a service within a fault budget, or make random runs
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -62,6 +62,9 @@ Examples:
   doyen check --algorithm bully --mode cs677-no-t2 --members 3 --crashes 2 --property A3
   doyen check --algorithm maekawa --mode original --members 4 --sets grid --requests 2,3,4
   doyen check --algorithm ricart-agrawala --members 3 --requests 1,2 --repeat 2 --duplications 1
+  doyen check --algorithm lock-service --crashes 1
+  doyen check --algorithm sequencer --members 3 --requests 1,2 --crashes 1 --property deliveries-stay
+  doyen check --algorithm bank --members 3 --requests all
   doyen check --algorithm quorum --part leases --crashes 1 --transfers 1 --max-time 10m
   doyen check --random --algorithm bully --runs 10000
 
@@ -203,6 +206,7 @@ struct Faults {
     releases: Option<u8>,
 
     /// Members that start a snapshot of the group; links keep the order of messages then, unless --unordered is given
+    /// [default: 1 of bank]
     #[arg(long, value_name = "COUNT", value_parser = fault_count)]
     snapshots: Option<u8>,
 

@@ -151,7 +151,10 @@ fn check_names(scenario: &Scenario) -> Result<()> {
 /// The properties that are checked in runs of these algorithms.
 fn selection(check: &Check, campaign: &Campaign, algorithms: &[Algorithm]) -> Result<Selection> {
     let lasting = check.random.lasting;
-    let usual = |&algorithm: &Algorithm| Property::usual_of(algorithm, campaign.mode_of(algorithm));
+    let usual = |&algorithm: &Algorithm| {
+        let mode = campaign.mode_of(algorithm);
+        [Property::usual_of(algorithm, mode), Property::usual_at_random(algorithm, mode)].concat()
+    };
     let usual: Vec<Property> = match lasting {
         true => Property::usual_while_faults_last(),
         false => algorithms.iter().flat_map(usual).collect(),
