@@ -66,14 +66,20 @@ impl Suggestion {
         let algorithm = case.algorithm;
         let expects = |is: fn(&Expect) -> bool| scenario.expect.as_ref().is_some_and(is);
         let never_rests = expects(|expect| expect.quiet == Some(false));
-        let excludes = algorithm.purpose() == Purpose::Excludes;
-        let property = match excludes {
-            true if expects(|expect| expect.two_inside == Some(true)) => Property::OneInside,
-            true => Property::Served,
+        let timers = Timers::usual(case);
+        // With clocked timers nothing is said about how runs end.
+        let is_endless = matches!(timers, Timers::Clocked { .. });
+        let lets_two_in = expects(|expect| expect.two_inside == Some(true)) || is_endless;
+        let property = match algorithm.purpose() {
+            Purpose::Excludes if lets_two_in => Property::OneInside,
+            Purpose::Excludes => Property::Served,
+            Purpose::Records => Property::ConsistentCut,
+            Purpose::Serves => Property::DeliveriesStay,
             // The members of a quorum may campaign for as long as a fault lasts.
-            false if never_rests && !algorithm.has_leases() => Property::Termination,
-            false => Property::Agreement,
+            Purpose::Elects if never_rests && !algorithm.has_leases() => Property::Termination,
+            Purpose::Elects => Property::Agreement,
         };
+        let takes_snapshots = algorithm.purpose() == Purpose::Records;
         let has = |is_such: fn(&Action) -> bool| {
             scenario.fault.iter().filter(|fault| is_such(&fault.what)).count()
         };
@@ -85,18 +91,25 @@ impl Suggestion {
             campaigns: few(has(|action| matches!(action, Action::Campaign(_)))),
             losses: few(scenario.drop.len()),
             duplications: few(scenario.twice.len()),
+            snapshots: u8::from(takes_snapshots),
             ..Budget::default()
         };
-        let timers = Timers::usual(case);
         let fifo = case.network.fifo;
         let properties = Property::ALL.into_iter().filter(|property| {
             property.means_nothing_to(algorithm, fifo).is_none()
                 && property.is_explorable(timers)
-                && !matches!(property, Property::ConsistentCut | Property::CausalOrder)
+                && (property.is_safety() || !is_endless)
+                && (*property != Property::ConsistentCut || takes_snapshots)
+                && *property != Property::CausalOrder
         });
         let means_something = |&(fault, _): &(&str, u8)| match fault {
-            "suspicions" if excludes => algorithm.heeds_reports(case.mode()),
-            "campaigns" if excludes => algorithm == Algorithm::TokenRecovery,
+            _ if algorithm.elects() => true,
+            "crashes" | "restarts" | "losses" | "duplications" => true,
+            _ if algorithm.has_leases() => false,
+            "suspicions" => algorithm.heeds_reports(case.mode()),
+            "campaigns" => {
+                matches!(algorithm, Algorithm::TokenRecovery | Algorithm::Sequencer)
+            }
             _ => true,
         };
         let faults = budget.items().into_iter().filter(means_something).map(|(fault, _)| fault);
@@ -227,8 +240,11 @@ impl Question {
         let mut scenario = request.source.open()?.scenario;
         let had_faults = scenario.drop_faults();
         scenario.expect = None;
-        let case = scenario.resolve()?;
         let budget = request.budget;
+        if budget.snapshots > 0 {
+            scenario.fifo.get_or_insert(true);
+        }
+        let case = scenario.resolve()?;
         if let Some((name, _)) = budget.items().into_iter().find(|&(_, count)| count > MAX) {
             let detail = format!("{name}: use at most {MAX}");
             return Err(Problem::of_scenario(name, detail));

@@ -125,7 +125,7 @@ fn a_stay_ends_with_the_timer_of_its_call() {
     group.tell(1, Event::Request);
     group.deliver();
     let hold = group.member(1).hold().expect("a timer");
-    assert!(LockService::is_lease(hold), "such timers are handled first");
+    assert!(LockService::<Quorum>::is_lease(hold), "such timers are handled first");
     assert_eq!(group.tell(1, Event::Timer(hold)), ["G5"]);
     assert!(group.section(1).is_outside());
 }
