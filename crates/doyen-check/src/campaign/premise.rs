@@ -257,8 +257,13 @@ impl EndState {
             // Its members watch over their leader themselves.
             return mended && self.suits_quorum(case);
         }
-        let is_alive = |id: NodeId| !self.dead.contains(&id);
-        mended && case.members().iter().any(is_alive) && self.is_noticed(case)
+        let is_alive = |id: &NodeId| !self.dead.contains(id);
+        let alive = case.members().iter().filter(is_alive).count();
+        match case.algorithm.elects() {
+            true => mended && alive > 0 && self.is_noticed(case),
+            // No election is called for a service; a stable sequencer needs a majority.
+            false => mended && alive > case.members().len() / 2,
+        }
     }
 
     /// Whether a member that is alive in the end knows that a leader is needed, if one is: because there was none at the

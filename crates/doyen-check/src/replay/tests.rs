@@ -322,7 +322,7 @@ fn a_timed_file_says_again_what_the_campaign_found() {
         let campaign = Campaign {
             properties: Some(vec![property]),
             patience: 2,
-            ..Campaign::new(base(mode), 700, 1)
+            ..Campaign::new(base(mode), 700, 4)
         };
         for failure in campaign::run(&campaign, |_| true).unwrap().failures {
             let text = Counterexample::timed(failure.scenario, property).to_toml();
