@@ -57,7 +57,13 @@ fn check_records(replay: &Replay) {
         let sending = records.iter().find(is_sending).unwrap();
         let EventKind::Sent { arrives, again, .. } = sending.kind else { unreachable!() };
         assert!(sending.at <= record.at);
-        assert!([arrives, again].contains(&Some(record.at)), "{sending:?} {record:?}");
+        // Later than it arrived if its receiver was paused.
+        let has_arrived = |arrival: Time| arrival <= record.at;
+        assert!([arrives, again].into_iter().flatten().any(has_arrived), "{sending:?} {record:?}");
+    }
+    let messages = records.iter().filter(|it| matches!(it.kind, EventKind::Sent { .. })).count();
+    if messages > render::MAX_MESSAGES {
+        return;
     }
     let info = render::RunInfo::of(&replay.case);
     let emphasis = Some(replay.past.clone());
@@ -322,7 +328,7 @@ fn a_timed_file_says_again_what_the_campaign_found() {
         let campaign = Campaign {
             properties: Some(vec![property]),
             patience: 2,
-            ..Campaign::new(base(mode), 700, 4)
+            ..Campaign::new(base(mode), 700, 1)
         };
         for failure in campaign::run(&campaign, |_| true).unwrap().failures {
             let text = Counterexample::timed(failure.scenario, property).to_toml();
