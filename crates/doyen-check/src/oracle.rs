@@ -194,9 +194,10 @@ impl Oracle {
         self.close_snapshot(outcome);
         self.close_multicast(outcome);
         self.close_order(outcome);
-        let rated = self.ratings.apply(members, &outcome.views);
+        let views = outcome.views.to_vec();
+        let rated = self.ratings.apply(members, &views);
         let members = rated.as_ref().unwrap_or(members);
-        let seen = Seen::views(&outcome.views);
+        let seen = Seen::views(&views);
         let about_the_end: Vec<Property> = self
             .properties
             .iter()
@@ -215,7 +216,7 @@ impl Oracle {
         };
         if let Some(&property) = broken {
             let evidence = match ending {
-                Ending::Limit => self.unrest(&outcome.views),
+                Ending::Limit => self.unrest(&views),
                 _ => property.evidence(members, &seen),
             };
             let breach = Breach { property, at: outcome.end, evidence, ending };
@@ -273,7 +274,8 @@ impl Oracle {
         if let Some((property, fact)) = missed
             && self.watches(property)
         {
-            let evidence = fact.map_or_else(|| self.unrest(&outcome.views), |fact| vec![fact]);
+            let unrest = || self.unrest(&outcome.views.to_vec());
+            let evidence = fact.map_or_else(unrest, |fact| vec![fact]);
             let (at, ending) = (outcome.end, Ending::Limit);
             self.breach.get_or_insert(Breach { property, at, evidence, ending });
         }

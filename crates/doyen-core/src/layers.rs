@@ -55,18 +55,27 @@ impl Layers {
 
     /// A node that runs `above`. Incarnations are distinguished in hardened mode only.
     pub fn node(&self, above: AnyConfig) -> NodeConfig<AnyConfig> {
-        let detector = |heartbeat| DetectorConfig {
-            heartbeat,
-            losses: if self.lossy { LOST_HEARTBEATS } else { 0 },
-            ..DetectorConfig::for_timing(&self.bare)
-        };
         NodeConfig {
             members: above.inner.members.clone(),
             filter: above.inner.hardened(),
-            link: self.link.then(|| LinkConfig::for_round_trip(self.bare.reply())),
-            detector: self.detector.map(detector),
+            link: self.link_config(),
+            detector: self.detector_config(),
             inner: above,
         }
+    }
+
+    /// The configuration of the link, if there is one.
+    pub fn link_config(&self) -> Option<LinkConfig> {
+        self.link.then(|| LinkConfig::for_round_trip(self.bare.reply()))
+    }
+
+    /// The configuration of the failure detector, if there is one.
+    pub fn detector_config(&self) -> Option<DetectorConfig> {
+        self.detector.map(|heartbeat| DetectorConfig {
+            heartbeat,
+            losses: if self.lossy { LOST_HEARTBEATS } else { 0 },
+            ..DetectorConfig::for_timing(&self.bare)
+        })
     }
 
     /// A process of a member that runs `above`.

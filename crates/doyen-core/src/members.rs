@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::fmt;
 use std::num::NonZeroU64;
+use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
@@ -143,9 +144,11 @@ impl fmt::Display for Key {
 pub struct Members {
     ids: Ids,
     /// Attributes by position; without them the id is the attribute.
-    attrs: Option<Box<[i64]>>,
-    /// Positions by rank (lowest key first) and ranks by position; without attributes both are the identity.
-    ranks: Option<Ranks>,
+    attrs: Option<Attrs>,
+    /// The position of the member with the highest key.
+    highest: u32,
+    /// Made when they are first asked for, which the rings never do. Without attributes ranks are positions.
+    ranks: LazyRanks,
     /// The ring, clockwise; without one it runs by ascending id.
     ring: Option<Ring>,
 }
@@ -158,11 +161,48 @@ enum Ids {
     Listed(Box<[NodeId]>),
 }
 
+/// Half as large if all of them are small.
 #[derive(Clone, PartialEq, Eq, Debug)]
+enum Attrs {
+    Small(Box<[i32]>),
+    Any(Box<[i64]>),
+}
+
+impl Attrs {
+    fn new(attrs: Vec<i64>) -> Self {
+        match attrs.iter().all(|&attr| i32::try_from(attr).is_ok()) {
+            true => Self::Small(attrs.iter().map(|&attr| attr as i32).collect()),
+            false => Self::Any(attrs.into()),
+        }
+    }
+
+    #[inline]
+    fn at(&self, position: usize) -> i64 {
+        match self {
+            Self::Small(attrs) => attrs[position].into(),
+            Self::Any(attrs) => attrs[position],
+        }
+    }
+}
+
+/// Positions by rank (lowest key first), and ranks by position.
+#[derive(Clone, Debug)]
 struct Ranks {
     by_rank: Box<[u32]>,
     of: Box<[u32]>,
 }
+
+#[derive(Clone, Debug, Default)]
+struct LazyRanks(OnceLock<Ranks>);
+
+/// They follow from the attributes, whether they have been made or not.
+impl PartialEq for LazyRanks {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for LazyRanks {}
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Ring {
@@ -206,7 +246,7 @@ impl Members {
         if count == 0 {
             return Err(MembersError::Empty);
         }
-        Ok(Self { ids: Ids::Range { first, count }, attrs: None, ranks: None, ring: None })
+        Ok(Self::of(Ids::Range { first, count }))
     }
 
     /// Members with any ids, in any order.
@@ -221,7 +261,15 @@ impl Members {
         if (last.0 - first.0) as usize + 1 == ids.len() {
             return Self::range(first.0, ids.len() as u32);
         }
-        Ok(Self { ids: Ids::Listed(ids.into()), attrs: None, ranks: None, ring: None })
+        Ok(Self::of(Ids::Listed(ids.into())))
+    }
+
+    fn of(ids: Ids) -> Self {
+        let highest = match &ids {
+            Ids::Range { count, .. } => count - 1,
+            Ids::Listed(ids) => ids.len() as u32 - 1,
+        };
+        Self { ids, attrs: None, highest, ranks: LazyRanks::default(), ring: None }
     }
 
     /// The same members, with an attribute for some of them; the others keep their id as attribute.
@@ -229,17 +277,16 @@ impl Members {
         mut self,
         attrs: impl IntoIterator<Item = (NodeId, i64)>,
     ) -> Result<Self, MembersError> {
-        let mut by_position: Box<[i64]> = self.iter().map(|id| i64::from(id.0)).collect();
+        let mut by_position: Vec<i64> = self.iter().map(|id| i64::from(id.0)).collect();
         for (id, attr) in attrs {
             let position = self.position(id).ok_or(MembersError::Unknown(id))?;
             by_position[position] = attr;
         }
-        // Positions ascend with ids, so a stable sort by attribute alone breaks ties by id.
-        let mut by_rank: Box<[u32]> = (0..self.len() as u32).collect();
-        by_rank.sort_by_key(|&position| by_position[position as usize]);
-        let of = inverse(&by_rank);
-        self.attrs = Some(by_position);
-        self.ranks = Some(Ranks { by_rank, of });
+        // Of equal ones the last, which has the highest id.
+        let highest = (0..by_position.len()).max_by_key(|&position| by_position[position]);
+        self.highest = highest.unwrap_or_default() as u32;
+        self.attrs = Some(Attrs::new(by_position));
+        self.ranks = LazyRanks::default();
         Ok(self)
     }
 
@@ -310,6 +357,7 @@ impl Members {
     }
 
     /// Whether `id` is a member.
+    #[inline]
     pub fn contains(&self, id: NodeId) -> bool {
         self.position(id).is_some()
     }
@@ -329,7 +377,7 @@ impl Members {
     pub fn key(&self, id: NodeId) -> Key {
         let attr = match &self.attrs {
             None => i64::from(id.0),
-            Some(attrs) => attrs[self.place_of(id)],
+            Some(attrs) => attrs.at(self.place_of(id)),
         };
         Key { attr, id }
     }
@@ -337,18 +385,30 @@ impl Members {
     /// How many members have a lower key.
     pub fn rank(&self, id: NodeId) -> usize {
         let position = self.place_of(id);
-        self.ranks.as_ref().map_or(position, |ranks| ranks.of[position] as usize)
+        self.ranks().map_or(position, |ranks| ranks.of[position] as usize)
     }
 
     /// The member with the highest key.
     pub fn highest(&self) -> NodeId {
-        self.by_rank(self.len() - 1)
+        self.at(self.highest as usize)
     }
 
     /// The member with exactly `rank` lower members.
     pub fn by_rank(&self, rank: usize) -> NodeId {
-        let position = self.ranks.as_ref().map_or(rank, |ranks| ranks.by_rank[rank] as usize);
+        let position = self.ranks().map_or(rank, |ranks| ranks.by_rank[rank] as usize);
         self.at(position)
+    }
+
+    /// The ranks, where they are not the positions.
+    fn ranks(&self) -> Option<&Ranks> {
+        let attrs = self.attrs.as_ref()?;
+        Some(self.ranks.0.get_or_init(|| {
+            // Positions ascend with ids, so a stable sort by attribute alone breaks ties by id.
+            let mut by_rank: Box<[u32]> = (0..self.len() as u32).collect();
+            by_rank.sort_by_key(|&position| attrs.at(position as usize));
+            let of = inverse(&by_rank);
+            Ranks { by_rank, of }
+        }))
     }
 
     /// The members with a higher key than `id`, lowest first.
@@ -378,7 +438,7 @@ impl Members {
     }
 
     /// The clockwise neighbour of `id`: itself, if it is the only member.
-    #[inline]
+    #[inline(always)]
     pub fn next_clockwise(&self, id: NodeId) -> NodeId {
         let position = self.place_of(id);
         match &self.ring {
@@ -536,6 +596,25 @@ mod tests {
         assert_eq!(members.highest(), NodeId(2));
         assert_eq!(members.higher(NodeId(3)).collect::<Vec<_>>(), ids(&[1, 2]));
         assert_eq!(members.lower(NodeId(1)).collect::<Vec<_>>(), ids(&[4, 3]));
+    }
+
+    #[test]
+    fn attributes_of_any_size_decide() {
+        for attr in [7, i64::from(i32::MAX), i64::from(i32::MAX) + 1, i64::MAX] {
+            let members = Members::range(1, 3).unwrap().with_attrs([(NodeId(2), attr)]).unwrap();
+            assert_eq!(members.key(NodeId(2)), Key { attr, id: NodeId(2) });
+            assert_eq!((members.highest(), members.rank(NodeId(2))), (NodeId(2), 2));
+            let low = members.clone().with_attrs([(NodeId(2), -attr)]).unwrap();
+            assert_eq!((low.highest(), low.rank(NodeId(2))), (NodeId(3), 0));
+        }
+    }
+
+    #[test]
+    fn members_are_equal_whether_they_were_ranked_or_not() {
+        let members = || Members::range(1, 3).unwrap().with_attrs([(NodeId(1), 9)]).unwrap();
+        let ranked = members();
+        assert_eq!(ranked.highest(), NodeId(1));
+        assert_eq!(ranked, members());
     }
 
     #[test]

@@ -59,6 +59,18 @@ pub trait Protocol: Sized + Clone + Eq + Hash + Debug {
         out: &mut Effects<Self>,
     );
 
+    /// What this member sends, and to which member, if `message` makes it do nothing else: it stays as it is, and there is
+    /// no other effect. A host that needs no explanation may ask this before it calls [`handle`](Self::handle), and call
+    /// it only if there is no answer. An algorithm that passes few messages on keeps this default.
+    #[inline(always)]
+    fn relay(
+        &self,
+        _config: &Self::Config,
+        _message: &Self::Message,
+    ) -> Option<(NodeId, Self::Message)> {
+        None
+    }
+
     /// What this member currently believes.
     fn view(&self) -> View;
 

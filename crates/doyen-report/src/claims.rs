@@ -36,7 +36,7 @@ use serde::{Deserialize, Serialize};
 
 pub use cost::{Row, Table, tables};
 use doyen_core::registry::Purpose;
-use doyen_sim::metrics::Outcome;
+use doyen_sim::metrics::{Outcome, Views};
 use doyen_sim::run;
 use doyen_sim::scenario::Case;
 pub use entry::{EntryRow, EntryTable, Selection, entry_tables};
@@ -56,7 +56,7 @@ pub fn one_by_one(cases: &[Case]) -> Vec<Outcome> {
 /// Simulates one case and says what it came to, without what is kept for each member.
 pub fn measure(case: &Case) -> Outcome {
     let outcome = run::run(case, None);
-    Outcome { by_member: Vec::new(), views: Vec::new(), ..outcome }
+    Outcome { by_member: Vec::new(), views: Views::default(), ..outcome }
 }
 
 #[derive(Deserialize)]

@@ -35,7 +35,7 @@ pub fn differences(case: &Case, outcome: &Outcome, formula: Option<&Formula>) ->
     found.compare("two_leaders", expect.two_leaders, outcome.overlap > Span::ZERO);
     found.compare("old_processes", expect.old_processes, outcome.old_processes);
     let is_down = |(_, view): &(NodeId, &Option<View>)| view.is_none();
-    let down = case.members().iter().zip(&outcome.views).filter(is_down).map(|(id, _)| id.0);
+    let down = case.members().iter().zip(outcome.views.iter()).filter(is_down).map(|(id, _)| id.0);
     if let Some(must) = &expect.down {
         let mut must = must.clone();
         must.sort_unstable();

@@ -6,6 +6,7 @@ use crate::formula;
 use crate::plan::{Limits, Plan};
 use crate::row::{Row, Section};
 use crate::summary::Summary;
+use doyen_sim::metrics::Views;
 use doyen_sim::run;
 
 /// Makes all runs. `progress` is told after each run how many are done; with the feature `parallel` runs are made on
@@ -29,7 +30,7 @@ pub fn row(plan: &Plan, number: u64) -> Result<Row, String> {
     let mut outcome = run::run(&job.case, None);
     let section = Section::of(&job.case, &outcome);
     // A row has nothing about each member, and there may be many rows.
-    (outcome.by_member, outcome.views) = (Vec::new(), Vec::new());
+    (outcome.by_member, outcome.views) = (Vec::new(), Views::default());
     let summary = Summary::new(&job.case, outcome, formula::of(&job.case));
     Ok(Row { run: job.run, sweep: job.sweep, faults: job.faults, summary, section })
 }

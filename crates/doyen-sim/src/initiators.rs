@@ -1,46 +1,77 @@
 //! Who notices that the coordinator is gone, and when.
 
+use std::ops::Range;
+
 use doyen_core::members::NodeId;
 
 use crate::time::Time;
 
-/// The members that notice, in the order in which they were named. Nearly always they all notice at the beginning, and
-/// then four bytes each are enough: there may be a million of them.
+/// The members that notice, in the order in which they were named. There may be a million of them: nearly always all of
+/// them notice at the beginning.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Initiators {
-    ids: Vec<NodeId>,
+    ids: Ids,
     /// When each of them does; empty if all of them do at the beginning.
     times: Vec<Time>,
+}
+
+/// A run of ids wherever they are one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Ids {
+    Run(Range<u32>),
+    Listed(Vec<NodeId>),
+}
+
+impl Default for Ids {
+    fn default() -> Self {
+        Self::Run(0..0)
+    }
+}
+
+impl From<Vec<NodeId>> for Ids {
+    fn from(ids: Vec<NodeId>) -> Self {
+        let first = ids.first().map_or(0, |id| id.0);
+        let run = first..first.saturating_add(ids.len() as u32);
+        let is_run = run.clone().eq(ids.iter().map(|id| id.0));
+        if is_run { Self::Run(run) } else { Self::Listed(ids) }
+    }
 }
 
 impl Initiators {
     /// These notice at the beginning.
     pub fn at_once(ids: impl IntoIterator<Item = NodeId>) -> Self {
-        Self { ids: ids.into_iter().collect(), times: Vec::new() }
+        Self { ids: ids.into_iter().collect::<Vec<_>>().into(), times: Vec::new() }
     }
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.ids.len()
+        match &self.ids {
+            Ids::Run(run) => run.len(),
+            Ids::Listed(ids) => ids.len(),
+        }
     }
 
     /// Whether nobody notices anything.
     pub fn is_empty(&self) -> bool {
-        self.ids.is_empty()
+        self.len() == 0
     }
 
     /// Each of them, and when.
     pub fn iter(&self) -> impl Iterator<Item = (NodeId, Time)> + '_ {
         let time = |place| self.times.get(place).copied().unwrap_or_default();
-        self.ids.iter().enumerate().map(move |(place, &id)| (id, time(place)))
+        let id = |place| match &self.ids {
+            Ids::Run(run) => NodeId(run.start + place as u32),
+            Ids::Listed(ids) => ids[place],
+        };
+        (0..self.len()).map(move |place| (id(place), time(place)))
     }
 }
 
 impl FromIterator<(NodeId, Time)> for Initiators {
     fn from_iter<I: IntoIterator<Item = (NodeId, Time)>>(initiators: I) -> Self {
-        let (ids, times): (_, Vec<Time>) = initiators.into_iter().unzip();
+        let (ids, times): (Vec<NodeId>, Vec<Time>) = initiators.into_iter().unzip();
         let at_once = times.iter().all(|&at| at == Time::ZERO);
-        Self { ids, times: if at_once { Vec::new() } else { times } }
+        Self { ids: ids.into(), times: if at_once { Vec::new() } else { times } }
     }
 }
 
@@ -57,5 +88,16 @@ mod tests {
         assert!(later.iter().eq([(five, Time::ZERO), (two, Time(7))]));
         assert_eq!((later.len(), later.is_empty()), (2, false));
         assert!(Initiators::default().is_empty());
+        assert_eq!(Initiators::at_once([]), Initiators::default());
+    }
+
+    #[test]
+    fn a_run_of_ids_is_as_good_as_a_list() {
+        for ids in [[3, 4, 5], [3, 4, 6], [5, 4, 3], [u32::MAX - 2, u32::MAX - 1, u32::MAX]] {
+            let ids = ids.map(NodeId);
+            let initiators = Initiators::at_once(ids);
+            assert_eq!(initiators.len(), 3);
+            assert!(initiators.iter().eq(ids.map(|id| (id, Time::ZERO))));
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! The metrics of a run: every message, every stage, every moment without a leader.
 
 pub mod sections;
+mod views;
 
 use std::fmt;
 
@@ -13,6 +14,8 @@ use std::borrow::Cow;
 use crate::cut::Cut;
 use crate::delivered::Delivered;
 use crate::time::Time;
+
+pub use views::Views;
 
 /// What a run came to: the one form for `--json`, the rows of sweeps and summaries. Times are virtual nanoseconds.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -69,7 +72,7 @@ pub struct Outcome {
     pub by_member: Vec<MemberCount>,
     /// What each member believes at the end, by position; `None` if it is dead.
     #[serde(skip)]
-    pub views: Vec<Option<View>>,
+    pub views: Views,
 }
 
 fn as_hex<S: Serializer>(digest: &u64, serializer: S) -> Result<S::Ok, S::Error> {
@@ -310,7 +313,7 @@ impl Recorder {
         end: Time,
         ended: Ended,
         by_member: Vec<MemberCount>,
-        views: Vec<Option<View>>,
+        views: Views,
     ) -> Outcome {
         self.count_leaders(end, self.leaders);
         let start = self.first_election.unwrap_or_default();
@@ -356,14 +359,14 @@ impl Recorder {
 }
 
 /// The member that all live members follow, and whether it says itself that it leads.
-fn common_leader(views: &[Option<View>]) -> Option<(NodeId, bool)> {
-    let mut leaders = views.iter().flatten().map(|view| view.leader);
+fn common_leader(views: &Views) -> Option<(NodeId, bool)> {
+    let mut leaders = views.distinct().map(|view| view.leader);
     let first = leaders.next()??;
     let all = leaders.all(|leader| leader == Some(first));
     all.then(|| {
         use doyen_core::protocol::Role;
         let leading = |view: &View| view.leader == Some(first) && view.role == Role::Leader;
-        (first, views.iter().flatten().any(leading))
+        (first, views.distinct().any(leading))
     })
 }
 

@@ -8,7 +8,8 @@
 //! bucket is a linked list threaded through the slots, and a three-level
 //! bitmap tells which buckets are not empty. Popping opens the next few
 //! non-empty buckets at once, sorts each (there is about one event in it) into
-//! the *batch* and hands out the batch one by one. The first bucket not opened
+//! the *batch* and hands out the batch one by one, by slot: what sits there is
+//! read in place. The first bucket not opened
 //! yet is the *frontier*. So an event pushed is in one of three places:
 //!
 //! * before the frontier: in the small heap `late`, merged with the batch as it
@@ -27,6 +28,11 @@
 //! none of them; a pop reads the next entry of the batch. Opening several
 //! buckets at once lets the processor fetch their slots in parallel, which is
 //! the one miss per event that remains.
+//!
+//! A slot keeps of its time only what the bucket does not tell: its low 24 bits,
+//! in one word with the rank. So a slot is eight bytes more than its item, the
+//! events of a bucket are compared by that word, and a bucket is at most 2^24 ns
+//! wide.
 //!
 //! # Order
 //!
@@ -63,8 +69,12 @@ const NONE: u32 = 0;
 /// The smallest wheel: one word of the bitmap.
 const MIN_BUCKETS: u64 = 64;
 
-/// The largest wheel: its list heads take 8 MiB.
-const MAX_BUCKETS: u64 = 1 << 21;
+/// The largest wheel: its list heads take 2 MiB.
+const MAX_BUCKETS: u64 = 1 << 19;
+
+/// Log2 of the width of the widest bucket, and so the bits of its time that a
+/// slot keeps.
+const MAX_SHIFT: u32 = 24;
 
 /// How many bytes of slots are reserved up front at most, however large the
 /// hint; the slab grows beyond as needed.
@@ -77,27 +87,99 @@ const MAX_BATCH: usize = 32;
 /// A slab of so few slots is in the cache anyhow.
 const CACHED: usize = 1 << 12;
 
-/// A place of the slab. The enum's tag shares its word with the rank and the
-/// link, so that a slot is 16 bytes more than an item aligned to 8.
-enum Slot<T> {
-    /// Free; `next` is the next free slot.
-    Vacant { next: u32 },
-    /// Taken; `next` is the slot pushed before into the same bucket.
-    Held { time: u64, next: u32, rank: u8, item: T },
+/// The order of the events of one bucket: the low bits of the time, then the
+/// rank.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Order(u32);
+
+impl Order {
+    #[inline]
+    fn new(time: u64, rank: u8) -> Self {
+        Self((time << 8) as u32 | u32::from(rank))
+    }
+
+    fn rank(self) -> u8 {
+        self.0 as u8
+    }
+
+    /// The time of an event in the bucket that begins at `start`.
+    #[inline]
+    fn time(self, start: u64) -> u64 {
+        (start >> MAX_SHIFT << MAX_SHIFT) | u64::from(self.0 >> 8)
+    }
+}
+
+/// A place of the slab.
+struct Slot<T> {
+    /// Its place in the order of its bucket, if it is in one.
+    order: Order,
+    /// The slot pushed before into the same bucket; of a free slot, the next
+    /// free one.
+    next: u32,
+    /// None if the slot is free.
+    item: Option<T>,
+}
+
+/// The slots.
+struct Slab<T> {
+    slots: Vec<Slot<T>>,
+    /// The free slot to use next; the one freed last.
+    vacant: u32,
+    /// How many slots are taken.
+    len: usize,
+}
+
+impl<T> Slab<T> {
+    /// Puts an event into a free slot. Always inlined, so that the item is
+    /// written once, in place.
+    #[inline(always)]
+    fn hold(&mut self, order: Order, next: u32, item: T) -> u32 {
+        self.len += 1;
+        let number = self.vacant;
+        if number == NONE {
+            return self.grow(order, next, item);
+        }
+        let slot = &mut self.slots[number as usize];
+        self.vacant = slot.next;
+        slot.order = order;
+        slot.next = next;
+        slot.item = Some(item);
+        number
+    }
+
+    #[inline(never)]
+    fn grow(&mut self, order: Order, next: u32, item: T) -> u32 {
+        let number = u32::try_from(self.slots.len()).expect("fewer than 2^32 events pending");
+        self.slots.push(Slot { order, next, item: Some(item) });
+        number
+    }
+
+    /// Takes an event out of its slot, which is free from then on.
+    #[inline(always)]
+    fn release(&mut self, number: u32) -> T {
+        let slot = &mut self.slots[number as usize];
+        let item = slot.item.take().expect("a pending event is in its slot");
+        slot.next = mem::replace(&mut self.vacant, number);
+        self.len -= 1;
+        item
+    }
 }
 
 /// An event of the batch.
 #[derive(Clone, Copy)]
 struct Due {
     time: u64,
+    order: Order,
     slot: u32,
-    rank: u8,
 }
 
-impl Due {
-    fn key(&self) -> (u64, u8) {
-        (self.time, self.rank)
-    }
+/// An event that is due, still in its slot.
+#[derive(Debug)]
+#[must_use = "it is pending until it is taken"]
+pub struct Next {
+    /// When it happens.
+    pub at: u64,
+    slot: u32,
 }
 
 /// An event of one of the heaps. Declared in order of comparison.
@@ -118,10 +200,7 @@ impl Parked {
 /// Events pending at virtual times, popped in the order of time, rank and
 /// insertion. See the module's head for how.
 pub struct Queue<T> {
-    slots: Vec<Slot<T>>,
-    /// The free slot to use next; the one freed last.
-    vacant: u32,
-    len: usize,
+    slab: Slab<T>,
     /// Time of the last pop.
     now: u64,
     /// The hints, kept for resizing the wheel and for the size of batches.
@@ -132,7 +211,7 @@ pub struct Queue<T> {
     /// Which buckets are not empty.
     filled: Bitmap,
     /// Log2 of the width of a bucket in ns; at least 1, so that no bucket
-    /// number, nor one more, overflows.
+    /// number, nor one more, overflows, and at most [`MAX_SHIFT`].
     shift: u32,
     /// The number of buckets less one.
     mask: u64,
@@ -163,11 +242,9 @@ impl<T> Queue<T> {
         let (buckets, shift) = wheel_for(spread, population);
         let most = MAX_RESERVED / size_of::<Slot<T>>();
         let mut slots = Vec::with_capacity(population.min(most) + 1);
-        slots.push(Slot::Vacant { next: NONE });
+        slots.push(Slot { order: Order::new(0, 0), next: NONE, item: None });
         Self {
-            slots,
-            vacant: NONE,
-            len: 0,
+            slab: Slab { slots, vacant: NONE, len: 0 },
             now: 0,
             nearest,
             spread,
@@ -198,8 +275,6 @@ impl<T> Queue<T> {
     #[inline(always)]
     pub fn push(&mut self, at: u64, rank: u8, item: T) {
         debug_assert!(at >= self.now, "pushed at {at}, before {}", self.now);
-        let at = at.max(self.now);
-        self.len += 1;
         let bucket = at >> self.shift;
         // One comparison for both ends: before the frontier this wraps.
         if bucket.wrapping_sub(self.frontier) > self.mask {
@@ -207,59 +282,81 @@ impl<T> Queue<T> {
             return;
         }
         let place = (bucket & self.mask) as usize;
-        let slot = self.hold(at, rank, self.heads[place], item);
-        self.heads[place] = slot;
+        let head = &mut self.heads[place];
+        *head = self.slab.hold(Order::new(at, rank), *head, item);
         self.filled.set(place);
     }
 
     /// Takes the next event and its time.
     pub fn pop(&mut self) -> Option<(u64, T)> {
-        self.pop_ahead(|_| {})
+        let next = self.next_ahead(|_| {})?;
+        Some((next.at, self.take(next)))
     }
 
-    /// Takes the next event and its time. Whenever a batch has been opened,
-    /// `ahead` is called before its first event is taken: time to fetch what
-    /// the events of the batch will need, all of it at once.
+    /// The next event, to be looked at and [taken](Self::take) before anything
+    /// is pushed. Whenever a batch has been opened, `ahead` is called before its
+    /// first event is taken: time to fetch what the events of the batch will
+    /// need, all of it at once.
     #[inline(always)]
-    pub fn pop_ahead(&mut self, ahead: impl FnOnce(&Self)) -> Option<(u64, T)> {
-        let slot = if self.late.is_empty() {
-            if self.taken == self.batch.len() && !self.refill(ahead) {
-                return None;
-            }
-            let due = self.batch.get(self.taken)?;
-            self.taken += 1;
-            due.slot
-        } else {
-            self.take_with_late()
+    pub fn next_ahead(&mut self, ahead: impl FnOnce(&Self)) -> Option<Next> {
+        if !self.late.is_empty() {
+            return Some(self.next_with_late());
+        }
+        let due = match self.batch.get(self.taken) {
+            Some(due) => *due,
+            None => self.refill(ahead)?,
         };
-        Some(self.release(slot))
+        self.taken += 1;
+        self.now = due.time;
+        Some(Next { at: due.time, slot: due.slot })
     }
 
-    /// The events of the batch, for [`pop_ahead`](Self::pop_ahead).
+    /// What is about to happen.
+    ///
+    /// # Panics
+    ///
+    /// If it was taken.
+    #[inline(always)]
+    pub fn peek(&self, next: &Next) -> &T {
+        let item = self.slab.slots[next.slot as usize].item.as_ref();
+        item.expect("it was not taken")
+    }
+
+    /// Takes what is about to happen.
+    ///
+    /// # Panics
+    ///
+    /// If it was taken.
+    #[inline(always)]
+    #[expect(clippy::needless_pass_by_value, reason = "an event is taken once")]
+    pub fn take(&mut self, next: Next) -> T {
+        self.slab.release(next.slot)
+    }
+
+    /// The events of the batch, for [`next_ahead`](Self::next_ahead).
     pub fn opened(&self) -> impl Iterator<Item = &T> {
-        let slots = self.batch[self.taken..].iter().map(|due| &self.slots[due.slot as usize]);
-        slots.filter_map(|slot| match slot {
-            Slot::Held { item, .. } => Some(item),
-            Slot::Vacant { .. } => None,
-        })
+        let slots = self.batch[self.taken..].iter().map(|due| &self.slab.slots[due.slot as usize]);
+        slots.filter_map(|slot| slot.item.as_ref())
     }
 
     /// How many events are pending.
     #[must_use]
+    #[inline]
     pub fn len(&self) -> usize {
-        self.len
+        self.slab.len
     }
 
     /// Whether no event is pending.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.slab.len == 0
     }
 
     /// Pushes what falls before or beyond the wheel.
     #[inline(never)]
     fn push_outside(&mut self, at: u64, rank: u8, item: T) {
-        let slot = self.hold(at, rank, NONE, item);
+        let at = at.max(self.now);
+        let slot = self.slab.hold(Order::new(at, rank), NONE, item);
         let parked = self.number(at, rank, slot);
         if at >> self.shift < self.frontier {
             self.late.push(Reverse(parked));
@@ -274,88 +371,59 @@ impl<T> Queue<T> {
         Parked { time, order, slot }
     }
 
-    /// Puts an event into a free slot. Always inlined, and given the parts
-    /// rather than a slot, so that the item is written once, in place.
-    #[inline(always)]
-    fn hold(&mut self, time: u64, rank: u8, next: u32, item: T) -> u32 {
-        let slot = self.vacant;
-        if slot == NONE {
-            let slot = u32::try_from(self.slots.len()).expect("fewer than 2^32 events pending");
-            self.slots.push(Slot::Held { time, next, rank, item });
-            return slot;
-        }
-        let held = Slot::Held { time, next, rank, item };
-        let Slot::Vacant { next } = mem::replace(&mut self.slots[slot as usize], held) else {
-            unreachable!("a free slot is vacant")
-        };
-        self.vacant = next;
-        slot
-    }
-
-    /// Frees the slot of the event popped.
-    #[inline]
-    fn release(&mut self, slot: u32) -> (u64, T) {
-        let vacant = Slot::Vacant { next: self.vacant };
-        let Slot::Held { time, item, .. } = mem::replace(&mut self.slots[slot as usize], vacant)
-        else {
-            unreachable!("a pending event is in a held slot")
-        };
-        self.vacant = slot;
-        self.len -= 1;
-        self.now = time;
-        (time, item)
-    }
-
-    /// The next slot when `late` is not empty. At equal time and rank the batch
+    /// The next event when `late` is not empty. At equal time and rank the batch
     /// comes first: it was pushed before its buckets were opened.
-    fn take_with_late(&mut self) -> u32 {
+    #[inline(never)]
+    fn next_with_late(&mut self) -> Next {
         let late = self.late.peek().expect("called with a late event").0;
-        if let Some(due) = self.batch.get(self.taken)
-            && due.key() <= (late.time, late.rank())
-        {
-            self.taken += 1;
-            return due.slot;
-        }
-        self.late.pop();
-        late.slot
+        let (at, slot) = match self.batch.get(self.taken) {
+            Some(due) if (due.time, due.order.rank()) <= (late.time, late.rank()) => {
+                self.taken += 1;
+                (due.time, due.slot)
+            }
+            _ => {
+                self.late.pop();
+                (late.time, late.slot)
+            }
+        };
+        self.now = at;
+        Next { at, slot }
     }
 
     /// Opens the next buckets; the batch is used up and nothing is late.
-    /// Returns whether there was anything.
+    /// Returns the first event of the batch, if there is one.
     #[inline(never)]
-    fn refill(&mut self, ahead: impl FnOnce(&Self)) -> bool {
+    fn refill(&mut self, ahead: impl FnOnce(&Self)) -> Option<Due> {
         self.batch.clear();
         self.taken = 0;
         self.fit_wheel();
-        let Some(first) = self.first_filled().or_else(|| self.leap()) else {
-            return false;
-        };
-        let place = (first & self.mask) as usize;
-        let last = self.open_from(place);
-        self.frontier = first + (last - place) as u64 + 1;
+        let first = self.first_filled().or_else(|| self.leap())?;
+        let opened = self.open_from(first);
+        self.frontier = first + opened;
         self.draw_in();
         ahead(self);
-        true
+        self.batch.first().copied()
     }
 
-    /// Opens the filled buckets from `place` to the end of its bitmap word, as
-    /// far as a batch may reach, or until it is large enough. Returns the last
-    /// one opened.
-    fn open_from(&mut self, place: usize) -> usize {
+    /// Opens the filled buckets from `first` to the end of its bitmap word, as
+    /// far as a batch may reach, or until it is large enough. Returns how many
+    /// buckets that were, empty ones included.
+    fn open_from(&mut self, first: u64) -> u64 {
+        let place = (first & self.mask) as usize;
         let within_reach = u64::MAX >> (64 - self.reach());
         let word = self.filled.word_from(place) & within_reach;
-        if self.slots.len() > CACHED {
+        if self.slab.slots.len() > CACHED {
             self.prefetch(place, word);
         }
         let mut rest = word;
-        let mut last = place;
+        let mut last = 0;
         while rest != 0 && self.batch.len() < MAX_BATCH {
-            last = place + rest.trailing_zeros() as usize;
+            last = rest.trailing_zeros();
             rest &= rest - 1;
-            self.open(last);
+            self.open(first + u64::from(last));
         }
         self.filled.clear(place, word ^ rest);
-        last
+        u64::from(last) + 1
     }
 
     /// How many buckets a batch may span, from 1 to 64. Pushes that fall into
@@ -366,9 +434,9 @@ impl<T> Queue<T> {
         ((self.mask + 1) / 64).max(self.nearest >> self.shift).min(64)
     }
 
-    /// Reads the first slot of the buckets to be opened. Walking the lists right
-    /// away would wait for each slot to learn where its list ends; here no read
-    /// depends on another, so the cache misses overlap.
+    /// Reads the first two slots of the buckets to be opened. Walking the lists
+    /// right away would wait for each slot to learn where its list ends; here no
+    /// bucket waits for another, so the cache misses overlap.
     #[inline]
     fn prefetch(&self, place: usize, word: u64) {
         let mut rest = word;
@@ -376,44 +444,53 @@ impl<T> Queue<T> {
         for _ in 0..MAX_BATCH.min(word.count_ones() as usize) {
             let head = self.heads[place + rest.trailing_zeros() as usize];
             rest &= rest - 1;
-            if let Slot::Held { time, .. } = &self.slots[head as usize] {
-                seen ^= time;
-            }
+            let second = self.slab.slots[head as usize].next;
+            seen ^= self.slab.slots[second as usize].next;
         }
         // Keeps the reads from being optimised away.
         black_box(seen);
     }
 
-    /// Moves one bucket to the end of the batch, sorted.
+    /// Moves a bucket to the end of the batch, sorted.
     #[inline]
-    fn open(&mut self, place: usize) {
-        let from = self.batch.len();
-        let head = mem::replace(&mut self.heads[place], NONE);
-        self.unlink(head);
+    fn open(&mut self, bucket: u64) {
+        let head = mem::replace(&mut self.heads[(bucket & self.mask) as usize], NONE);
+        let start = bucket << self.shift;
+        let Slot { order, next, .. } = self.slab.slots[head as usize];
+        self.batch.push(Due { time: order.time(start), order, slot: head });
+        if next != NONE {
+            self.open_rest(next, start);
+        }
+    }
+
+    /// Adds to the batch what follows the last event added in the list of a
+    /// bucket, and sorts them all.
+    #[inline(never)]
+    fn open_rest(&mut self, next: u32, start: u64) {
+        let from = self.batch.len() - 1;
+        self.unlink(next, start);
         match &mut self.batch[from..] {
-            [_] => {}
-            // By far the most common of the rest, and not worth a call.
+            // By far the most common, and not worth a call.
             [newer, older] => {
-                if older.key() <= newer.key() {
+                if older.order <= newer.order {
                     mem::swap(newer, older);
                 }
             }
             opened => {
                 opened.reverse();
-                opened.sort_by_key(Due::key);
+                opened.sort_by_key(|due| due.order);
             }
         }
     }
 
-    /// Adds a list to the batch as it is linked, newest first.
+    /// Adds a list of the bucket that begins at `start` to the batch as it is
+    /// linked, newest first.
     #[inline]
-    fn unlink(&mut self, head: u32) {
+    fn unlink(&mut self, head: u32, start: u64) {
         let mut slot = head;
         while slot != NONE {
-            let Slot::Held { time, next, rank, .. } = self.slots[slot as usize] else {
-                unreachable!("a list links held slots")
-            };
-            self.batch.push(Due { time, slot, rank });
+            let Slot { order, next, .. } = self.slab.slots[slot as usize];
+            self.batch.push(Due { time: order.time(start), order, slot });
             slot = next;
         }
     }
@@ -421,8 +498,8 @@ impl<T> Queue<T> {
     /// The first filled bucket of the wheel, counted from time 0.
     fn first_filled(&self) -> Option<u64> {
         let start = (self.frontier & self.mask) as usize;
-        let place = self.filled.next(start).or_else(|| self.filled.next(0))? as u64;
-        Some(self.frontier + (place.wrapping_sub(self.frontier) & self.mask))
+        let place = self.filled.next(start).or_else(|| self.filled.next(0))?;
+        Some(bucket_at(place, self.frontier, self.mask))
     }
 
     /// Takes an empty wheel straight to the first far event.
@@ -434,22 +511,19 @@ impl<T> Queue<T> {
 
     /// Moves what the wheel now reaches from `far` into it.
     fn draw_in(&mut self) {
-        while let Some(&Reverse(Parked { time, slot, .. })) = self.far.peek() {
-            if (time >> self.shift) - self.frontier > self.mask {
+        while let Some(&Reverse(parked)) = self.far.peek() {
+            if (parked.time >> self.shift) - self.frontier > self.mask {
                 break;
             }
             self.far.pop();
-            self.link(time, slot);
+            self.link(parked.time, parked.slot);
         }
     }
 
     /// Puts a held slot, in no list, into its bucket of the wheel.
     fn link(&mut self, time: u64, slot: u32) {
         let place = ((time >> self.shift) & self.mask) as usize;
-        let head = mem::replace(&mut self.heads[place], slot);
-        if let Slot::Held { next, .. } = &mut self.slots[slot as usize] {
-            *next = head;
-        }
+        self.slab.slots[slot as usize].next = mem::replace(&mut self.heads[place], slot);
         self.filled.set(place);
     }
 
@@ -460,7 +534,7 @@ impl<T> Queue<T> {
     #[inline]
     fn fit_wheel(&mut self) {
         let buckets = self.mask + 1;
-        let near = self.len - self.far.len();
+        let near = self.len() - self.far.len();
         if near == 0 {
             // Nothing to go by, as before the first push: keep to the hint.
             return;
@@ -475,20 +549,21 @@ impl<T> Queue<T> {
     /// so that the frontier may go back to the present.
     #[cold]
     fn resize(&mut self, buckets: u64, shift: u32) {
+        let (old_frontier, old_mask, old_shift) = (self.frontier, self.mask, self.shift);
         let heads = mem::replace(&mut self.heads, vec![NONE; buckets as usize]);
         self.filled = Bitmap::new(buckets as usize);
         self.shift = shift;
         self.mask = buckets - 1;
         self.frontier = self.now >> shift;
-        for head in heads {
-            self.unlink(head);
+        for (place, head) in heads.into_iter().enumerate() {
+            self.unlink(head, bucket_at(place, old_frontier, old_mask) << old_shift);
             // Oldest first; what is due at the same time was in one bucket.
-            while let Some(Due { time, slot, rank }) = self.batch.pop() {
+            while let Some(Due { time, slot, order }) = self.batch.pop() {
                 if (time >> shift) - self.frontier <= self.mask {
                     self.link(time, slot);
                 } else {
                     // Beyond the new wheel, yet before what was beyond the old.
-                    let parked = self.number(time, rank, slot);
+                    let parked = self.number(time, order.rank(), slot);
                     self.far.push(Reverse(parked));
                 }
             }
@@ -500,20 +575,28 @@ impl<T> Queue<T> {
 impl<T> fmt::Debug for Queue<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Queue")
-            .field("len", &self.len)
+            .field("len", &self.len())
             .field("now", &self.now)
             .finish_non_exhaustive()
     }
 }
 
+/// The bucket, counted from time 0, at `place` of a wheel.
+#[inline]
+fn bucket_at(place: usize, frontier: u64, mask: u64) -> u64 {
+    frontier + ((place as u64).wrapping_sub(frontier) & mask)
+}
+
 /// The wheel for so many events with delays up to `spread`: the number of
 /// buckets, about two to the event so that most lists are of one, and log2 of
-/// their width such that a delay of `spread` is in reach.
+/// their width such that a delay of `spread` is in reach, if the largest wheel
+/// reaches that far.
 #[inline]
 fn wheel_for(spread: u64, population: usize) -> (u64, u32) {
-    // More buckets than the narrowest width fills would never be used.
+    // More buckets than the narrowest width fills would never be used, and with
+    // fewer than the widest needs the spread would be out of reach.
     let useful = spread / 2 + 2;
-    let wanted = (population as u64).saturating_mul(2).min(useful);
+    let wanted = (population as u64).saturating_mul(2).min(useful).max((spread >> MAX_SHIFT) + 2);
     let buckets = wanted.clamp(MIN_BUCKETS, MAX_BUCKETS).next_power_of_two();
     // One bucket is set aside because the frontier may lie within the spread.
     let bits = u64::BITS - spread.leading_zeros();
@@ -521,7 +604,7 @@ fn wheel_for(spread: u64, population: usize) -> (u64, u32) {
     if spread >> shift >= buckets - 1 {
         shift += 1;
     }
-    (buckets, shift)
+    (buckets, shift.min(MAX_SHIFT))
 }
 
 #[cfg(test)]

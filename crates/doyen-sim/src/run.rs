@@ -208,9 +208,9 @@ fn settle(case: &Case) -> Span {
         return Span::ZERO;
     }
     let timing = &case.config.timing;
-    let layers = node_config(case);
-    let detector = layers.detector.map_or(Span::ZERO, |detector| detector.patience() * 2);
-    let link = layers.link.map_or(Span::ZERO, |link| link.patience());
+    let layers = layers(case);
+    let detector = layers.detector_config().map_or(Span::ZERO, |it| it.patience() * 2);
+    let link = layers.link_config().map_or(Span::ZERO, |link| link.patience());
     let paces =
         case.members().iter().take(if case.algorithm.has_leases() { usize::MAX } else { 0 });
     let longest = fault::longest_paces(&case.config.quorum, &case.faults);

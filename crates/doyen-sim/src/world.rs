@@ -44,7 +44,7 @@ use crate::message::MessageChange;
 use crate::metrics::{Ended, MemberCount, Outcome, Recorder, Sight};
 use crate::monitor::Monitor;
 use crate::network::{Fate, Network, NetworkModel};
-use crate::queue::Queue;
+use crate::queue::{Next, Queue};
 use crate::random::Random;
 use crate::time::Time;
 use crate::trace::{EventKind, Observer};
@@ -165,8 +165,10 @@ pub struct World<'a, 'o, P: Protocol> {
     observer: Option<&'o mut dyn Observer>,
     monitor: Option<&'o mut (dyn Monitor + 'o)>,
     progress: Option<Progress<'o>>,
-    /// After how many events progress is reported next.
-    next_report: u64,
+    /// After how many events progress is reported next, or the run ends.
+    next_check: u64,
+    /// How many events may be pending.
+    most_pending: u64,
 }
 
 /// What each member is configured with.
@@ -313,7 +315,11 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             quiet_since: None,
             observer,
             monitor,
-            next_report: if progress.is_some() { REPORT_EVERY } else { u64::MAX },
+            next_check: match progress {
+                Some(_) => REPORT_EVERY.min(setup.event_limit),
+                None => setup.event_limit,
+            },
+            most_pending: setup.event_limit / PENDING,
             progress,
         };
         let mut out = world.effects();
@@ -331,36 +337,51 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
                 break Ended::Quiet;
             }
             let members = &self.members;
-            let Some((at, item)) = self
+            let Some(next) = self
                 .queue
-                .pop_ahead(|queue| members.fetch(queue.opened().filter_map(Item::member)))
+                .next_ahead(|queue| members.fetch(queue.opened().filter_map(Item::member)))
             else {
                 break Ended::Quiet;
             };
-            if at > self.setup.until.0 {
+            if next.at > self.setup.until.0 {
                 self.now = self.setup.until;
                 break Ended::TimeLimit;
             }
-            self.happen(Time(at), item, &mut out);
+            self.happen(next, &mut out);
             if !self.due.is_empty() {
                 self.catch_up(&mut out);
             }
-            if self.messages_sent >= self.setup.message_limit
-                && self.metrics.total() >= self.setup.message_limit
+            if self.is_near_limit()
+                && let Some(ended) = self.limit()
             {
-                break Ended::MessageLimit;
-            }
-            let pending = self.queue.len() as u64;
-            if self.metrics.events >= self.setup.event_limit
-                || pending >= self.setup.event_limit / PENDING
-            {
-                break Ended::EventLimit;
-            }
-            if self.metrics.events >= self.next_report && !self.report_progress() {
-                break Ended::Interrupt;
+                break ended;
             }
         };
         self.close(ended)
+    }
+
+    /// Whether a limit may be reached, or progress is to be reported.
+    #[inline]
+    fn is_near_limit(&self) -> bool {
+        self.messages_sent >= self.setup.message_limit
+            || self.metrics.events >= self.next_check
+            || self.queue.len() as u64 >= self.most_pending
+    }
+
+    /// The limit that is reached, if one is.
+    #[cold]
+    fn limit(&mut self) -> Option<Ended> {
+        let Setup { message_limit, event_limit, .. } = *self.setup;
+        let (events, pending) = (self.metrics.events, self.queue.len() as u64);
+        if self.messages_sent >= message_limit && self.metrics.total() >= message_limit {
+            Some(Ended::MessageLimit)
+        } else if events >= event_limit || pending >= self.most_pending {
+            Some(Ended::EventLimit)
+        } else if events >= self.next_check && !self.report_progress() {
+            Some(Ended::Interrupt)
+        } else {
+            None
+        }
     }
 
     fn close(mut self, ended: Ended) -> Outcome {
@@ -455,19 +476,21 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
     }
 
     #[inline(always)]
-    fn happen(&mut self, at: Time, item: Item<P::Message, P::Timer>, out: &mut Effects<P>) {
-        if let Item::Deliver(delivery) = item {
-            self.now = at;
+    fn happen(&mut self, next: Next, out: &mut Effects<P>) {
+        if !matches!(self.queue.peek(&next), Item::Deliver(_)) {
+            return self.happen_besides(next, out);
+        }
+        self.now = Time(next.at);
+        if let Item::Deliver(delivery) = self.queue.take(next) {
             self.deliver(delivery, out);
-        } else {
-            self.happen_besides(at, item, out);
         }
     }
 
     /// Something happens that is no delivery. Apart from it, so that the way of a delivery is short.
     #[inline(never)]
-    fn happen_besides(&mut self, at: Time, item: Item<P::Message, P::Timer>, out: &mut Effects<P>) {
-        match item {
+    fn happen_besides(&mut self, next: Next, out: &mut Effects<P>) {
+        let at = Time(next.at);
+        match self.queue.take(next) {
             Item::Deliver(_) => {}
             Item::Timer { member, arming, timer } => self.fire(at, member, arming, timer, out),
             Item::Fault(number) => {
@@ -527,8 +550,8 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             return self.find_nobody_up(Delivery { from, to, id, depth, message });
         }
         let kind = P::kind_index(self.setup.config, &message);
-        let (class, background) = (message.kind().class, message.is_background());
-        if class == Class::Algorithm {
+        let background = message.is_background();
+        if message.class() == Class::Algorithm {
             member.received += 1;
             member.depth = member.depth.max(depth);
             self.metrics.received(self.now, depth);
@@ -540,7 +563,15 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             let says = message.commitments();
             monitor.received(to, says.requested, says.released);
         }
-        member.protocol.handle(self.configs.of(to), Event::Message { from, message }, out);
+        let config = self.configs.of(to);
+        if !self.watched
+            && let Some((next, message)) = member.protocol.relay(config, &message)
+        {
+            self.landed(background);
+            let lag = self.network.processing(&mut self.random);
+            return self.send(to, seat, next, message, lag);
+        }
+        member.protocol.handle(config, Event::Message { from, message }, out);
         self.landed(background);
         if self.watched {
             self.watch_receipt(id, from, to, kind, out);
@@ -574,7 +605,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         if status == Status::Paused {
             return self.wait(delivery.to, Waiting::Message(delivery));
         }
-        let class = delivery.message.kind().class;
+        let class = delivery.message.class();
         self.landed(delivery.message.is_background());
         if status == Status::Forwarding && class == Class::Algorithm {
             self.forward(delivery);
@@ -651,8 +682,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         let member = &mut self.members[seat];
         let sender = member.id;
         let mut depth = member.depth;
-        let class = message.kind().class;
-        if class == Class::Algorithm {
+        if message.class() == Class::Algorithm {
             member.sent += 1;
             depth += 1;
         }
@@ -678,7 +708,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         is_there: bool,
     ) {
         let kind = P::kind_index(self.setup.config, &delivery.message);
-        let class = delivery.message.kind().class;
+        let class = delivery.message.class();
         let change = self.change_of(&delivery);
         let link = &mut self.members[from].last_link;
         let fate = match is_there {

@@ -61,20 +61,24 @@ use super::leader_tracker::{ALIVE, Background, LeaderClaim, LeaderTracker, NACK}
 use super::ring::{self, HOP_ACK, Hop, Hops, Round, Timer};
 use crate::config::{Config, Timing, Variant};
 use crate::members::{Key, NodeId, Term};
-use crate::protocol::{AlgorithmMessage, Boot, Context, Family, Kind};
+use crate::protocol::{AlgorithmMessage, Boot, Class, Context, Family, Kind};
 use crate::wire;
 
 /// A member that runs Chang–Roberts. Small, because there are simulations with millions of them.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct ChangRoberts {
-    /// It also holds the participant flag, the only other state of a textbook member.
-    tracker: LeaderTracker,
-    hardened: Option<Box<Hardened>>,
+pub struct ChangRoberts(Form);
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+enum Form {
+    /// The tracker also holds the participant flag, the only other state of a textbook member.
+    Textbook(LeaderTracker),
+    Hardened(Box<Hardened>),
 }
 
-/// The additional state of a hardened member.
+/// A hardened member.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Hardened {
+    tracker: LeaderTracker,
     hops: Hops<Token>,
     /// The largest bid it has made or passed on.
     bid: Option<LeaderClaim>,
@@ -111,34 +115,60 @@ impl Elective for ChangRoberts {
     type Timer = Timer;
 
     fn new(tracker: LeaderTracker, config: &Config, _: &Boot<Term>) -> Self {
-        let hardened = || Box::new(Hardened { hops: Hops::new(), bid: None, told: None });
-        Self { tracker, hardened: config.hardened().then(hardened) }
-    }
-
-    fn tracker(&self) -> &LeaderTracker {
-        &self.tracker
-    }
-
-    fn tracker_mut(&mut self) -> &mut LeaderTracker {
-        &mut self.tracker
-    }
-
-    fn electing(&self) -> bool {
-        self.tracker.participates()
+        if config.hardened() {
+            let hardened = Hardened { tracker, hops: Hops::new(), bid: None, told: None };
+            return Self(Form::Hardened(Box::new(hardened)));
+        }
+        Self(Form::Textbook(tracker))
     }
 
     #[inline(always)]
+    fn tracker(&self) -> &LeaderTracker {
+        match &self.0 {
+            Form::Textbook(tracker) => tracker,
+            Form::Hardened(hardened) => &hardened.tracker,
+        }
+    }
+
+    #[inline(always)]
+    fn tracker_mut(&mut self) -> &mut LeaderTracker {
+        match &mut self.0 {
+            Form::Textbook(tracker) => tracker,
+            Form::Hardened(hardened) => &mut hardened.tracker,
+        }
+    }
+
+    #[inline(always)]
+    fn electing(&self) -> bool {
+        self.tracker().participates()
+    }
+
+    /// CR2 of a textbook member that takes part already: nearly all messages of a large ring.
+    #[inline(always)]
+    fn passes_on(&self, config: &Config, message: &Message) -> Option<(NodeId, Message)> {
+        if let Form::Textbook(tracker) = &self.0
+            && let &Message::Election { key } = message
+            && let Some(me) = tracker.plain_participant()
+            && key > config.members.key(me)
+            && config.members.contains(key.id)
+        {
+            return Some((config.members.next_clockwise(me), Message::Election { key }));
+        }
+        None
+    }
+
+    #[inline(never)]
     fn on_message(&mut self, from: NodeId, message: Message, cx: &mut Context<'_, Self>) {
         match message {
             Message::Election { key } if self.accepts_key(cx.config, key) => {
                 self.on_election(key, cx);
             }
             Message::Elected { key } if self.accepts_key(cx.config, key) => {
-                self.on_elected(key, &mut cx.again());
+                self.on_elected(key, cx);
             }
             Message::Election { .. } | Message::Elected { .. } => {}
-            Message::Hop(hop) => self.on_hop(from, *hop, &mut cx.again()),
-            Message::Background(message) => self.on_background(from, *message, &mut cx.again()),
+            Message::Hop(hop) => self.on_hop(from, *hop, cx),
+            Message::Background(message) => self.on_background(from, *message, cx),
         }
     }
 
@@ -146,13 +176,13 @@ impl Elective for ChangRoberts {
     fn on_timer(&mut self, timer: Timer, cx: &mut Context<'_, Self>) {
         match timer {
             Timer::Hop(number) => {
-                let Some(hardened) = &mut self.hardened else { return };
-                let back = hardened.hops.on_timer(&self.tracker, number, cx);
+                let Some(Hardened { tracker, hops, .. }) = self.hardened_mut() else { return };
+                let back = hops.on_timer(tracker, number, cx);
                 self.take_back(back, cx);
             }
             Timer::Round => {
                 cx.rule("CR8");
-                self.tracker.election_failed();
+                self.tracker_mut().election_failed();
                 self.call_election(cx);
             }
             Timer::Background(timer) => self.on_background_timer(timer, cx),
@@ -164,9 +194,9 @@ impl Elective for ChangRoberts {
     fn call_election(&mut self, cx: &mut Context<'_, Self>) {
         cx.rule("CR1");
         cx.election_started();
-        let own = cx.config.members.key(self.tracker.id());
-        if self.hardened.is_some() {
-            let term = self.tracker.open_term(cx);
+        let own = cx.config.members.key(self.tracker().id());
+        if self.hardened().is_some() {
+            let term = self.tracker_mut().open_term(cx);
             self.bid(LeaderClaim { term, leader: own }, cx);
         } else {
             self.stand(own, cx);
@@ -174,10 +204,10 @@ impl Elective for ChangRoberts {
     }
 
     fn end_election(&mut self, cx: &mut Context<'_, Self>) {
-        if self.electing() && self.hardened.is_some() {
+        if self.electing() && self.hardened().is_some() {
             cx.cancel_timer(Timer::Round);
         }
-        self.tracker.set_participant(false);
+        self.tracker_mut().set_participant(false);
     }
 
     fn await_end(&mut self, cx: &mut Context<'_, Self>) {
@@ -187,51 +217,62 @@ impl Elective for ChangRoberts {
     }
 }
 
+impl ChangRoberts {
+    fn hardened(&self) -> Option<&Hardened> {
+        match &self.0 {
+            Form::Textbook(_) => None,
+            Form::Hardened(hardened) => Some(hardened),
+        }
+    }
+
+    fn hardened_mut(&mut self) -> Option<&mut Hardened> {
+        match &mut self.0 {
+            Form::Textbook(_) => None,
+            Form::Hardened(hardened) => Some(hardened),
+        }
+    }
+}
+
 /// The textbook's rules.
 impl ChangRoberts {
     /// A textbook's message cannot come from a member with the same configuration if this one is hardened. An unknown key is
     /// neither passed on, because no member would remove it from the ring, nor followed.
-    #[inline(always)]
     fn accepts_key(&self, config: &Config, key: Key) -> bool {
-        self.hardened.is_none() && config.members.contains(key.id)
+        matches!(self.0, Form::Textbook(_)) && config.members.contains(key.id)
     }
 
     /// CR1, CR3: asks to be elected, unless no other member is left.
-    #[inline(never)]
     fn stand(&mut self, own: Key, cx: &mut Context<'_, Self>) {
-        self.tracker.set_participant(true);
+        self.tracker_mut().set_participant(true);
         if !self.send(Message::Election { key: own }, cx) {
             self.win(own, cx);
         }
     }
 
-    #[inline(always)]
     fn on_election(&mut self, key: Key, cx: &mut Context<'_, Self>) {
-        let own = cx.config.members.key(self.tracker.id());
+        let own = cx.config.members.key(self.tracker().id());
         if key > own {
             cx.rule("CR2");
-            self.tracker.set_participant(true);
+            self.tracker_mut().set_participant(true);
             self.send(Message::Election { key }, cx);
         } else if key == own {
             cx.rule("CR5");
-            self.win(own, &mut cx.again());
+            self.win(own, cx);
         } else if !self.electing() || cx.config.reads(Variant::NoSwallow) {
             cx.rule("CR3");
-            self.stand(own, &mut cx.again());
+            self.stand(own, cx);
         } else {
             cx.rule("CR4");
         }
     }
 
-    #[inline(never)]
     fn win(&mut self, own: Key, cx: &mut Context<'_, Self>) {
         self.on_end(own, cx);
         self.send(Message::Elected { key: own }, cx);
     }
 
-    #[inline(never)]
     fn on_elected(&mut self, key: Key, cx: &mut Context<'_, Self>) {
-        if key.id == self.tracker.id() {
+        if key.id == self.tracker().id() {
             return cx.rule("CR7");
         }
         cx.rule("CR6");
@@ -241,15 +282,14 @@ impl ChangRoberts {
 
     /// The election is over, and this is its winner.
     fn on_end(&mut self, winner: Key, cx: &mut Context<'_, Self>) {
-        self.tracker.set_participant(false);
-        self.tracker.accept(LeaderClaim { term: Term::default(), leader: winner }, cx);
+        self.tracker_mut().set_participant(false);
+        self.tracker_mut().accept(LeaderClaim { term: Term::default(), leader: winner }, cx);
     }
 
     /// Sends to the neighbour; returns whether there is one.
-    #[inline(always)]
     fn send(&self, message: Message, cx: &mut Context<'_, Self>) -> bool {
-        let me = self.tracker.id();
-        let neighbour = ring::successor(cx.config, &self.tracker, me);
+        let me = self.tracker().id();
+        let neighbour = ring::successor(cx.config, self.tracker(), me);
         if neighbour != me {
             cx.send(neighbour, message);
         }
@@ -259,9 +299,8 @@ impl ChangRoberts {
 
 /// Hardened mode's rules.
 impl ChangRoberts {
-    #[inline(never)]
     fn on_hop(&mut self, from: NodeId, hop: Hop<Token>, cx: &mut Context<'_, Self>) {
-        let Some(hardened) = &mut self.hardened else { return };
+        let Some(hardened) = self.hardened_mut() else { return };
         match hardened.hops.receive(from, hop, cx) {
             Some(Token::Election { bid }) if cx.config.members.contains(bid.leader.id) => {
                 self.on_bid(bid, cx);
@@ -275,10 +314,10 @@ impl ChangRoberts {
 
     /// CR1 to CR3: sends or passes on a bid, the largest so far, and waits for the end of its round.
     fn bid(&mut self, bid: LeaderClaim, cx: &mut Context<'_, Self>) {
-        let Some(hardened) = &mut self.hardened else { return };
+        let Some(hardened) = self.hardened_mut() else { return };
         hardened.bid = Some(bid);
-        self.tracker.see_term(bid.term, cx);
-        self.tracker.set_participant(true);
+        self.tracker_mut().see_term(bid.term, cx);
+        self.tracker_mut().set_participant(true);
         self.await_end_of(bid, cx);
         self.pass(Token::Election { bid }, cx);
     }
@@ -286,13 +325,13 @@ impl ChangRoberts {
     /// Arms `T_re`. A third circuit is added to the two for which it is made: one in search of the highest member.
     fn await_end_of(&self, bid: LeaderClaim, cx: &mut Context<'_, Self>) {
         let round = Round { term: bid.term, initiator: bid.leader.id };
-        let wait = ring::re_initiation(cx.config, round, self.tracker.id())
+        let wait = ring::re_initiation(cx.config, round, self.tracker().id())
             + cx.config.timing.reply() * cx.config.members.len() as u64;
-        cx.set_timer(Timer::Round, Timing::back_off(wait, self.tracker.attempts()));
+        cx.set_timer(Timer::Round, Timing::back_off(wait, self.tracker().attempts()));
     }
 
     fn on_bid(&mut self, bid: LeaderClaim, cx: &mut Context<'_, Self>) {
-        let own = cx.config.members.key(self.tracker.id());
+        let own = cx.config.members.key(self.tracker().id());
         let last = self.last_bid();
         if bid.leader == own {
             if self.electing() && Some(bid) == last {
@@ -301,14 +340,14 @@ impl ChangRoberts {
             }
             return;
         }
-        if self.tracker.current_claim().is_some_and(|claim| claim.leader > bid.leader) {
+        if self.tracker().current_claim().is_some_and(|claim| claim.leader > bid.leader) {
             cx.rule("CR9");
-            return self.tracker.vouch(bid.leader.id, bid.term, cx);
+            return self.tracker_mut().vouch(bid.leader.id, bid.term, cx);
         }
         let best = LeaderClaim { leader: bid.leader.max(own), ..bid };
-        if bid.term < self.tracker.term() || Some(best) <= self.tracker.claim() {
+        if bid.term < self.tracker().term() || Some(best) <= self.tracker().claim() {
             cx.rule("CR10");
-            let term = self.tracker.term();
+            let term = self.tracker().term();
             return cx.send(bid.leader.id, Background::Nack { term });
         }
         if Some(bid) <= last {
@@ -321,42 +360,42 @@ impl ChangRoberts {
     /// CR5: its own bid has come back, or there is no other member.
     fn announce(&mut self, cx: &mut Context<'_, Self>) {
         self.end_election(cx);
-        self.tracker.lead(cx);
-        if let Some(claim) = self.tracker.claim() {
+        self.tracker_mut().lead(cx);
+        if let Some(claim) = self.tracker().claim() {
             self.tell(claim, cx);
         }
     }
 
     /// CR6, CR7.
     fn on_elected_claim(&mut self, claim: LeaderClaim, cx: &mut Context<'_, Self>) {
-        let told = self.hardened.as_ref().and_then(|hardened| hardened.told);
-        if claim.leader.id == self.tracker.id() || Some(claim) <= told {
+        let told = self.hardened().and_then(|hardened| hardened.told);
+        if claim.leader.id == self.tracker().id() || Some(claim) <= told {
             return cx.rule("CR7");
         }
         cx.rule("CR6");
-        if self.tracker.is_down(claim.leader.id) {
+        if self.tracker().is_down(claim.leader.id) {
             self.tell(claim, cx);
             return self.start_election(cx);
         }
         self.on_claim(claim, cx);
-        if self.tracker.leader() == Some(claim.leader.id) {
+        if self.tracker().leader() == Some(claim.leader.id) {
             self.tell(claim, cx);
         }
     }
 
     fn tell(&mut self, claim: LeaderClaim, cx: &mut Context<'_, Self>) {
-        let Some(hardened) = &mut self.hardened else { return };
+        let Some(hardened) = self.hardened_mut() else { return };
         hardened.told = Some(claim);
         self.pass(Token::Elected { claim }, cx);
     }
 
     fn last_bid(&self) -> Option<LeaderClaim> {
-        self.hardened.as_ref().and_then(|hardened| hardened.bid)
+        self.hardened().and_then(|hardened| hardened.bid)
     }
 
     fn pass(&mut self, token: Token, cx: &mut Context<'_, Self>) {
-        let Some(hardened) = &mut self.hardened else { return };
-        let back = hardened.hops.pass(&self.tracker, token, cx);
+        let Some(Hardened { tracker, hops, .. }) = self.hardened_mut() else { return };
+        let back = hops.pass(tracker, token, cx);
         self.take_back(back, cx);
     }
 
@@ -368,8 +407,8 @@ impl ChangRoberts {
             return;
         }
         cx.rule("CR5");
-        if bid.leader.id != self.tracker.id() {
-            self.tracker.open_term(cx); // in its own term a lower winner might come too late
+        if bid.leader.id != self.tracker().id() {
+            self.tracker_mut().open_term(cx); // in its own term a lower winner might come too late
         }
         self.announce(cx);
     }
@@ -389,40 +428,49 @@ impl AlgorithmMessage for Message {
         NACK,
     ];
 
-    #[inline]
+    /// The textbook's messages first: a simulation asks every message, and there are millions of them.
+    #[inline(always)]
     fn index(&self) -> usize {
         match self {
-            Self::Election { .. } => 0,
-            Self::Elected { .. } => 1,
-            Self::Hop(_) | Self::Background(_) => self.hardened_index(),
+            Self::Election { .. } | Self::Elected { .. } => {
+                usize::from(matches!(self, Self::Elected { .. }))
+            }
+            Self::Hop(hop) => hop_index(hop),
+            Self::Background(message) => 3 + message.index(),
         }
     }
 
-    /// The textbook's messages first, for the same reason.
-    #[inline]
-    fn encoded_len(&self) -> usize {
+    #[inline(always)]
+    fn class(&self) -> Class {
         match self {
-            Self::Election { key } | Self::Elected { key } => 1 + wire::encoded_len(key),
-            Self::Hop(_) | Self::Background(_) => wire::encoded_len(self),
+            Self::Election { .. } | Self::Elected { .. } => Class::Algorithm,
+            Self::Hop(_) | Self::Background(_) => Self::KINDS[self.index()].class,
+        }
+    }
+
+    #[inline(always)]
+    fn encoded_len(&self) -> usize {
+        let variant = 1;
+        match self {
+            Self::Election { key } | Self::Elected { key } => variant + wire::encoded_len(key),
+            Self::Hop(hop) => variant + hardened_len(&**hop),
+            Self::Background(message) => variant + hardened_len(&**message),
         }
     }
 }
 
-impl Message {
-    /// Hardened mode's messages, apart from the textbook's: a simulation asks every message, and there are millions of
-    /// them.
-    #[cold]
-    fn hardened_index(&self) -> usize {
-        match self {
-            Self::Hop(hop) => match **hop {
-                Hop::Pass { token: Token::Election { .. }, .. } => 0,
-                Hop::Pass { token: Token::Elected { .. }, .. } => 1,
-                Hop::Ack { .. } => 2,
-            },
-            Self::Background(message) => 3 + message.index(),
-            Self::Election { .. } | Self::Elected { .. } => self.index(),
-        }
+#[cold]
+fn hop_index(hop: &Hop<Token>) -> usize {
+    match hop {
+        Hop::Pass { token: Token::Election { .. }, .. } => 0,
+        Hop::Pass { token: Token::Elected { .. }, .. } => 1,
+        Hop::Ack { .. } => 2,
     }
+}
+
+#[cold]
+fn hardened_len(content: &impl Serialize) -> usize {
+    wire::encoded_len(content)
 }
 
 impl fmt::Display for Message {
@@ -450,12 +498,44 @@ mod tests {
     use super::*;
     use crate::algorithm::testing::{config, started, told};
     use crate::config::Mode;
-    use crate::protocol::{Effects, Event, Protocol};
+    use crate::protocol::{Effect, Effects, Event, Protocol};
 
     #[test]
     fn a_million_members_stay_small() {
-        assert!(size_of::<ChangRoberts>() <= 40);
-        assert!(size_of::<Message>() <= 24);
+        assert_eq!(size_of::<ChangRoberts>(), 16);
+        assert_eq!(size_of::<Message>(), 16);
+    }
+
+    /// A host may ask for this instead of calling the handler.
+    #[test]
+    fn what_a_member_passes_on_is_all_that_it_does() {
+        let mut passed_on = 0;
+        for mode in [Mode::Textbook, Mode::Hardened] {
+            let config = config(4, mode);
+            let mut members: Vec<ChangRoberts> = vec![started(2, &config)];
+            for event in [Event::Campaign, Event::PeerDown(NodeId(3)), Event::PeerUp(NodeId(3))] {
+                let mut member = members[members.len() - 1].clone();
+                member.handle(&config, event, &mut Effects::new());
+                members.push(member);
+            }
+            let keys = (0..6).map(|id| Key { attr: id.into(), id: NodeId(id) });
+            let messages =
+                keys.flat_map(|key| [Message::Election { key }, Message::Elected { key }]);
+            for (mut member, message) in messages
+                .flat_map(|message| members.iter().cloned().map(move |it| (it, message.clone())))
+            {
+                let Some((to, sent)) = member.relay(&config, &message) else { continue };
+                passed_on += 1;
+                let before = member.clone();
+                let out = told(&mut member, &config, 1, message);
+                assert_eq!((&member, out.elections()), (&before, 0));
+                assert_eq!(out.list(), [Effect::Send { to, message: sent }]);
+            }
+        }
+        assert_eq!(
+            passed_on, 4,
+            "two higher keys, by a member that takes part and by one that has heard of a return"
+        );
     }
 
     /// No member with the same configuration sends such a message.

@@ -36,6 +36,12 @@ pub trait Elective: Clone + Eq + Hash + Debug {
     /// Handles a message.
     fn on_message(&mut self, from: NodeId, message: Self::Message, cx: &mut Context<'_, Self>);
 
+    /// What this member sends if `message` makes it do nothing else; see [`Protocol::relay`].
+    #[inline(always)]
+    fn passes_on(&self, _: &Config, _: &Self::Message) -> Option<(NodeId, Self::Message)> {
+        None
+    }
+
     /// Handles a timer.
     fn on_timer(&mut self, timer: Self::Timer, cx: &mut Context<'_, Self>);
 
@@ -148,6 +154,15 @@ impl<A: Elective> Protocol for A {
         if self.tracker().view_key(self.electing()) != before {
             cx.announce(self.view());
         }
+    }
+
+    #[inline(always)]
+    fn relay(
+        &self,
+        config: &Config,
+        message: &<A as Elective>::Message,
+    ) -> Option<(NodeId, <A as Elective>::Message)> {
+        self.passes_on(config, message)
     }
 
     fn view(&self) -> View {

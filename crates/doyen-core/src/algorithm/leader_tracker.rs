@@ -25,8 +25,8 @@
 //! Once the network behaves, all members agree on the highest live member. Hardened mode does not give "at most one leader at
 //! any instant": both sides of a partition may have one, even in the same term. Only a majority can prevent that.
 //!
-//! Hardened mode's data and the set of members that are down lie behind one pointer, so that a million textbook members stay
-//! small.
+//! A member that has hardened mode's data, or knows of members that are down, lies behind a pointer, so that a million textbook
+//! members stay small.
 
 pub mod rules;
 
@@ -96,18 +96,28 @@ pub enum Action {
 
 /// The leader that a member follows, and what it must remember to choose it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct LeaderTracker {
-    id: NodeId,
-    /// For the algorithms that have no other state: this byte is free here, a million times.
-    participant: bool,
-    leader: Option<NodeId>,
-    /// None rather than empty, so that equal members are equal.
-    extras: Option<Box<Extras>>,
+pub struct LeaderTracker(Form);
+
+/// The plain form where it is enough, so that equal members are equal.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+enum Form {
+    Plain(Core),
+    Extended(Box<Extended>),
 }
 
-/// What few members need.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
-struct Extras {
+/// What every member needs.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+struct Core {
+    id: NodeId,
+    leader: Option<NodeId>,
+    /// For the algorithms that have no other state: this byte is free here, a million times.
+    participant: bool,
+}
+
+/// A member with what few need.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Extended {
+    core: Core,
     /// The members that are down.
     down: PeerSet,
     hardened: Option<Hardened>,
@@ -133,11 +143,11 @@ impl LeaderTracker {
         boot: &Boot<Term>,
         cx: &mut Context<'_, P>,
     ) -> (Self, Action) {
-        let mut me = Self { id, participant: false, leader: None, extras: None };
+        let core = Core { id, leader: None, participant: false };
+        let mut me = Self(Form::Plain(core));
         if cx.config.hardened() {
             let term = boot.durable.unwrap_or_default();
-            let hardened = Some(Hardened { term, ..Hardened::default() });
-            me.extras = Some(Box::new(Extras { hardened, ..Extras::default() }));
+            me.extended_mut().hardened = Some(Hardened { term, ..Hardened::default() });
         }
         match boot.origin {
             Origin::Founding { leader: None } => (me, Action::Nothing),
@@ -155,49 +165,102 @@ impl LeaderTracker {
         }
     }
 
+    #[inline(always)]
+    fn core(&self) -> &Core {
+        match &self.0 {
+            Form::Plain(core) => core,
+            Form::Extended(extended) => &extended.core,
+        }
+    }
+
+    #[inline(always)]
+    fn core_mut(&mut self) -> &mut Core {
+        match &mut self.0 {
+            Form::Plain(core) => core,
+            Form::Extended(extended) => &mut extended.core,
+        }
+    }
+
+    #[inline(always)]
+    fn extended(&self) -> Option<&Extended> {
+        match &self.0 {
+            Form::Plain(_) => None,
+            Form::Extended(extended) => Some(extended),
+        }
+    }
+
+    /// Its extended form, into which it changes if it has to.
+    fn extended_mut(&mut self) -> &mut Extended {
+        if let Form::Plain(core) = self.0 {
+            let extended = Extended { core, down: PeerSet::new(), hardened: None };
+            self.0 = Form::Extended(Box::new(extended));
+        }
+        match &mut self.0 {
+            Form::Extended(extended) => extended,
+            Form::Plain(_) => unreachable!("it has just been extended"),
+        }
+    }
+
     fn hardened(&self) -> Option<&Hardened> {
-        self.extras.as_ref()?.hardened.as_ref()
+        self.extended()?.hardened.as_ref()
     }
 
     fn hardened_mut(&mut self) -> Option<&mut Hardened> {
-        self.extras.as_mut()?.hardened.as_mut()
+        match &mut self.0 {
+            Form::Plain(_) => None,
+            Form::Extended(extended) => extended.hardened.as_mut(),
+        }
     }
 
+    #[inline(always)]
     pub(crate) fn id(&self) -> NodeId {
-        self.id
+        self.core().id
     }
 
     pub(crate) fn leader(&self) -> Option<NodeId> {
-        self.leader
+        self.core().leader
     }
 
     pub(crate) fn leads(&self) -> bool {
-        self.leader == Some(self.id)
+        let core = self.core();
+        core.leader == Some(core.id)
     }
 
     /// Whether this member takes part in an election, where the algorithm has no other state that tells.
+    #[inline(always)]
     pub(crate) fn participates(&self) -> bool {
-        self.participant
+        self.core().participant
+    }
+
+    /// This member, if it takes part in an election and a tracker of a textbook member knows no member that is down.
+    #[inline(always)]
+    pub(crate) fn plain_participant(&self) -> Option<NodeId> {
+        match self.0 {
+            Form::Plain(Core { id, participant: true, .. }) => Some(id),
+            Form::Plain(_) | Form::Extended(_) => None,
+        }
     }
 
     /// From now on this member takes part in an election, or no longer does.
+    #[inline(always)]
     pub(crate) fn set_participant(&mut self, participant: bool) {
-        self.participant = participant;
+        self.core_mut().participant = participant;
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn is_down(&self, peer: NodeId) -> bool {
-        self.extras.as_ref().is_some_and(|extras| extras.down.contains(peer))
+        self.extended().is_some_and(|extended| extended.down.contains(peer))
     }
 
     /// A message came from `peer`: it lives.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn mark_alive(&mut self, peer: NodeId) {
-        if let Some(extras) = &mut self.extras
-            && extras.down.remove(peer)
-            && **extras == Extras::default()
+        if let Form::Extended(extended) = &mut self.0
+            && extended.down.remove(peer)
+            && extended.down.is_empty()
+            && extended.hardened.is_none()
         {
-            self.extras = None;
+            self.0 = Form::Plain(extended.core);
         }
     }
 
@@ -213,13 +276,14 @@ impl LeaderTracker {
 
     /// The claim of the leader that it follows, if that is another member and not down.
     pub(crate) fn live_claim(&self) -> Option<LeaderClaim> {
-        let leader = self.leader.filter(|&leader| leader != self.id && !self.is_down(leader))?;
+        let leader =
+            self.leader().filter(|&leader| leader != self.id() && !self.is_down(leader))?;
         self.claim().filter(|claim| claim.leader.id == leader)
     }
 
     /// The claim of its leader, perhaps its own, unless it participates in an election.
     pub(crate) fn current_claim(&self) -> Option<LeaderClaim> {
-        match self.participant {
+        match self.participates() {
             true => None,
             false if self.leads() => self.claim(),
             false => self.live_claim(),
@@ -250,7 +314,7 @@ impl LeaderTracker {
 
     /// Counts one more election that failed.
     pub(crate) fn election_failed(&mut self) {
-        self.leader = None;
+        self.core_mut().leader = None;
         if let Some(hardened) = self.hardened_mut() {
             hardened.attempts = hardened.attempts.saturating_add(1);
         }
@@ -274,7 +338,7 @@ impl LeaderTracker {
 
     /// This member has won the election of the highest term it knows.
     pub(crate) fn lead<P: Elective>(&mut self, cx: &mut Context<'_, P>) {
-        let claim = LeaderClaim { term: self.term(), leader: cx.config.members.key(self.id) };
+        let claim = LeaderClaim { term: self.term(), leader: cx.config.members.key(self.id()) };
         // A larger claim can exist only if a peer has used up all terms: then this member has not won.
         if self.claim().is_none_or(|last| claim >= last) {
             self.accept(claim, cx);
@@ -283,7 +347,7 @@ impl LeaderTracker {
 
     /// Records a leader that only other members receive (H6).
     pub(crate) fn defer_to(&mut self, leader: NodeId) {
-        self.leader = Some(leader);
+        self.core_mut().leader = Some(leader);
     }
 
     /// A member claims to lead, or another member says so. `electing`: this member takes part in an election.
@@ -293,7 +357,7 @@ impl LeaderTracker {
         electing: bool,
         cx: &mut Context<'_, P>,
     ) -> Action {
-        let lower = offered.leader < cx.config.members.key(self.id);
+        let lower = offered.leader < cx.config.members.key(self.id());
         let Some(hardened) = self.hardened() else {
             if lower {
                 return Action::StartElection;
@@ -312,7 +376,7 @@ impl LeaderTracker {
             self.accept(offered, cx);
             return Action::EndElection;
         }
-        let unchanged = hardened.claim == Some(offered) && self.leader == Some(offered.leader.id);
+        let unchanged = hardened.claim == Some(offered) && self.leader() == Some(offered.leader.id);
         self.see_term(offered.term, cx);
         if self.leads() {
             Action::StartElection
@@ -335,7 +399,7 @@ impl LeaderTracker {
     ) {
         cx.rule("H3");
         let claimant = offered.leader.id;
-        if claimant == self.id {
+        if claimant == self.id() {
             // An old claim of its own came round the ring.
         } else if self.leads() {
             cx.send(claimant, Background::Alive { claim });
@@ -353,9 +417,9 @@ impl LeaderTracker {
     pub(crate) fn accept<P: Elective>(&mut self, claim: LeaderClaim, cx: &mut Context<'_, P>) {
         let led = self.leads();
         self.see_term(claim.term, cx);
-        self.leader = Some(claim.leader.id);
+        self.core_mut().leader = Some(claim.leader.id);
         let leads = self.leads();
-        let lower = claim.leader < cx.config.members.key(self.id);
+        let lower = claim.leader < cx.config.members.key(self.id());
         let Some(hardened) = self.hardened_mut() else { return };
         assert!(hardened.claim.is_none_or(|last| claim >= last), "claims never fall");
         cx.cancel_timer(BackgroundTimer::Listen);
@@ -414,7 +478,7 @@ impl LeaderTracker {
     ) -> Action {
         match timer {
             BackgroundTimer::Listen => {
-                if self.leader.is_none() && !electing {
+                if self.leader().is_none() && !electing {
                     return Action::StartElection;
                 }
             }
@@ -433,7 +497,7 @@ impl LeaderTracker {
                     // A leader that takes part in an election is about to make a larger claim, or has no claim any more.
                     if !electing {
                         cx.rule("H5");
-                        for peer in cx.config.members.others(self.id) {
+                        for peer in cx.config.members.others(self.id()) {
                             cx.send(peer, Background::Alive { claim });
                         }
                     }
@@ -451,15 +515,15 @@ impl LeaderTracker {
         electing: bool,
         cx: &mut Context<'_, P>,
     ) -> Action {
-        self.extras.get_or_insert_default().down.insert(peer);
+        self.extended_mut().down.insert(peer);
         if electing {
             return Action::Nothing;
         }
-        if self.leader == Some(peer) {
-            self.leader = None;
+        if self.leader() == Some(peer) {
+            self.core_mut().leader = None;
             return Action::StartElection;
         }
-        if self.leader.is_none() && self.hardened().is_some() {
+        if self.leader().is_none() && self.hardened().is_some() {
             cx.rule("H7");
             // An election in progress may have two circuits of a ring left, past members that are down.
             let election = cx.config.timing.reply() * (2 * cx.config.members.len() as u64);
@@ -483,7 +547,7 @@ impl LeaderTracker {
     #[inline(always)]
     pub(crate) fn view_key(&self, electing: bool) -> (u64, Term) {
         let term = self.claim().map_or(Term::default(), |claim| claim.term);
-        let leader = self.leader.map_or(0, |leader| u64::from(leader.0) + 1);
+        let leader = self.leader().map_or(0, |leader| u64::from(leader.0) + 1);
         (leader << 1 | u64::from(electing), term)
     }
 
@@ -495,7 +559,7 @@ impl LeaderTracker {
             false if self.leads() => Role::Leader,
             false => Role::Follower,
         };
-        View::new(self.leader, term, role)
+        View::new(self.leader(), term, role)
     }
 }
 

@@ -254,7 +254,14 @@ fn send<T, P: Circular<T>>(number: HopNumber, to: NodeId, token: T, cx: &mut Con
 /// The first member clockwise of `after` that is not down; the asking member itself if the search reaches it.
 #[inline(always)]
 pub(crate) fn successor(config: &Config, tracker: &LeaderTracker, after: NodeId) -> NodeId {
-    let mut next = config.members.next_clockwise(after);
+    let next = config.members.next_clockwise(after);
+    if tracker.is_down(next) { successor_past(config, tracker, next) } else { next }
+}
+
+/// The same where the neighbour of the one that is asked about is `down`.
+#[cold]
+fn successor_past(config: &Config, tracker: &LeaderTracker, down: NodeId) -> NodeId {
+    let mut next = down;
     while next != tracker.id() && tracker.is_down(next) {
         next = config.members.next_clockwise(next);
     }

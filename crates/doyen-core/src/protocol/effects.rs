@@ -109,16 +109,16 @@ impl<P: Protocol> Effects<P> {
 
     /// Takes the message, if one message is all that the handler wants done and it began no election. Nothing is left
     /// then, not even notes.
-    #[inline]
+    #[inline(always)]
     pub fn take_lone_message(&mut self) -> Option<(NodeId, P::Message)> {
         if self.elections > 0 || !matches!(self.list[..], [Effect::Send { .. }]) {
             return None;
         }
         self.rules.clear();
-        match self.list.pop() {
-            Some(Effect::Send { to, message }) => Some((to, message)),
-            _ => None,
-        }
+        let Some(Effect::Send { to, message }) = self.list.pop() else {
+            unreachable!("the only effect is a message")
+        };
+        Some((to, message))
     }
 
     /// Takes the effects, in order, and leaves the collection ready for the next event.

@@ -17,6 +17,12 @@ pub trait Message: Clone + Eq + Hash + Debug + fmt::Display + Serialize {
     /// The kind, for metrics and link overrides.
     fn kind(&self) -> Kind;
 
+    /// The class of its kind, in which it is counted.
+    #[inline]
+    fn class(&self) -> Class {
+        self.kind().class
+    }
+
     /// Its size on the wire in bytes. Computed without encoding, because the simulator counts every message.
     #[inline]
     fn encoded_len(&self) -> usize {
@@ -37,7 +43,7 @@ pub trait Message: Clone + Eq + Hash + Debug + fmt::Display + Serialize {
     /// messages are under way.
     #[inline]
     fn is_background(&self) -> bool {
-        self.kind().class != Class::Algorithm
+        self.class() != Class::Algorithm
     }
 
     // Addresses: only the layer that meets the network directly knows them.
@@ -64,6 +70,12 @@ pub trait AlgorithmMessage: Clone + Eq + Hash + Debug + fmt::Display + Serialize
     /// Which of [`KINDS`](Self::KINDS) it is.
     fn index(&self) -> usize;
 
+    /// The class of its kind.
+    #[inline]
+    fn class(&self) -> Class {
+        Self::KINDS[self.index()].class
+    }
+
     /// Its size on the wire in bytes.
     #[inline]
     fn encoded_len(&self) -> usize {
@@ -73,7 +85,7 @@ pub trait AlgorithmMessage: Clone + Eq + Hash + Debug + fmt::Display + Serialize
     /// Whether it is under way even if nothing is to be done, such as the token of a ring.
     #[inline]
     fn is_background(&self) -> bool {
-        self.kind().class != Class::Algorithm
+        self.class() != Class::Algorithm
     }
 
     /// What it says about votes and leases. An algorithm without leases keeps this default.
@@ -88,12 +100,17 @@ pub trait AlgorithmMessage: Clone + Eq + Hash + Debug + fmt::Display + Serialize
 }
 
 impl<M: AlgorithmMessage> Message for M {
-    #[inline]
+    #[inline(always)]
     fn kind(&self) -> Kind {
         Self::KINDS[self.index()]
     }
 
-    #[inline]
+    #[inline(always)]
+    fn class(&self) -> Class {
+        AlgorithmMessage::class(self)
+    }
+
+    #[inline(always)]
     fn encoded_len(&self) -> usize {
         AlgorithmMessage::encoded_len(self)
     }

@@ -77,7 +77,7 @@ fn run_hardened(name: &str) -> Outcome {
 
 /// What is missing of A1, A2 and A3 at the end.
 fn breaches(case: &Case, outcome: &Outcome) -> Vec<String> {
-    let alive = case.members().iter().zip(&outcome.views).filter(|(_, view)| view.is_some());
+    let alive = case.members().iter().zip(outcome.views.iter()).filter(|(_, view)| view.is_some());
     let best = alive.map(|(id, _)| case.members().key(id)).max().map(|key| key.id);
     let mut found = Vec::new();
     if !outcome.agreed {

@@ -48,12 +48,12 @@ impl<P: Protocol> World<'_, '_, P> {
     pub fn freeze(mut self, at: Time) -> Snapshot<P> {
         let mut out = self.effects();
         let mut pending = Vec::new();
-        while let Some((time, item)) = self.queue.pop() {
-            if time > at.0 {
-                pending.push(item);
+        while let Some(next) = self.queue.next_ahead(|_| {}) {
+            if next.at > at.0 {
+                pending.push(self.queue.take(next));
                 break;
             }
-            self.happen(Time(time), item, &mut out);
+            self.happen(next, &mut out);
             if !self.due.is_empty() {
                 self.catch_up(&mut out);
             }

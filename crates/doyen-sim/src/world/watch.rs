@@ -45,7 +45,7 @@ impl<P: Protocol> World<'_, '_, P> {
     #[cold]
     pub(super) fn report_progress(&mut self) -> bool {
         let events = self.metrics.events;
-        self.next_report = events + REPORT_EVERY;
+        self.next_check = (events + REPORT_EVERY).min(self.setup.event_limit);
         self.progress.as_mut().is_none_or(|progress| progress(events))
     }
 

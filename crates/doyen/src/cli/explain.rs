@@ -231,7 +231,7 @@ impl Prediction {
             anyhow!("--if-dies: cannot simulate this cluster: {}: {}", error.key, error.problem)
         })?;
         let outcome = run::run(&case, None);
-        let views = case.config.members.iter().zip(&outcome.views);
+        let views = case.config.members.iter().zip(outcome.views.iter());
         let leads = views.filter(|(_, view)| view.is_some_and(|view| view.role.leads()));
         let leaders = leads.map(|(id, _)| id).collect();
         let gone: BTreeSet<NodeId> = down.iter().chain(dying).copied().collect();
