@@ -16,7 +16,9 @@ mod changes;
 mod client;
 mod faults;
 mod guardian;
+mod host;
 mod lease;
+mod messages;
 mod pause;
 mod process;
 mod restart;
@@ -30,30 +32,27 @@ use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
 use doyen_core::config::rules::Rules;
-use doyen_core::host::{self, Host};
 use doyen_core::members::{Incarnation, Members, NodeId};
-use doyen_core::protocol::{
-    Boot, Class, Effects, Event, Message, Notice, Origin, Protocol, Role, Section, View, name_of,
-};
-use doyen_core::time::{Delay, Span};
+use doyen_core::protocol::{Boot, Effects, Event, Origin, Protocol};
+use doyen_core::time::Span;
 
 use crate::fault::{Action, Chaos, ChaosKind, Fault, PaceOverride};
 use crate::hash::{FastHasher, FastMap};
 use crate::initiators::Initiators;
 use crate::message::MessageChange;
-use crate::metrics::{Ended, MemberCount, Outcome, Recorder, Sight};
+use crate::metrics::{Ended, MemberCount, Outcome, Recorder};
 use crate::monitor::Monitor;
-use crate::network::{Fate, Network, NetworkModel};
+use crate::network::{Network, NetworkModel};
 use crate::queue::{Next, Queue};
 use crate::random::Random;
 use crate::time::Time;
-use crate::trace::{EventKind, Observer};
+use crate::trace::Observer;
 use client::Clients;
 use guardian::Survived;
 use lease::Lease;
 use pause::{Pause, Waiting};
 use process::Processes;
-use roster::{Roster, Seat, Status};
+use roster::{Roster, Status};
 use watch::REPORT_EVERY;
 
 pub use client::Requests;
@@ -490,341 +489,26 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
     #[inline(never)]
     fn happen_besides(&mut self, next: Next, out: &mut Effects<P>) {
         let at = Time(next.at);
-        match self.queue.take(next) {
-            Item::Deliver(_) => {}
-            Item::Timer { member, arming, timer } => self.fire(at, member, arming, timer, out),
-            Item::Fault(number) => {
-                self.now = at;
-                self.work -= 1;
-                self.perform(&self.setup.faults[number].what, out);
+        let item = match self.queue.take(next) {
+            Item::Timer { member, arming, timer } => {
+                return self.fire(at, member, arming, timer, out);
             }
-            Item::Chaos(kind) => {
-                self.now = at;
-                self.work -= 1;
-                self.inject(kind);
-            }
-            Item::Campaign(member) => {
-                self.now = at;
-                self.work -= 1;
-                self.campaign(self.present(member), out);
-            }
-            Item::Ask { member, repeat } => {
-                self.now = at;
-                self.work -= 1;
-                self.ask(member, repeat, out);
-            }
-            Item::Leave { member, stay } => {
-                self.now = at;
-                self.work -= 1;
-                self.leave(member, stay, out);
-            }
-            Item::Retired(process) => {
-                self.now = at;
-                self.work -= 1;
-                self.retire(process, out);
-            }
-            Item::Guardian(number) => {
-                self.now = at;
-                self.work -= 1;
-                self.look_after(number);
-            }
-            Item::Over(ending) => {
-                self.now = at;
-                self.work -= 1;
-                self.end(&ending, out);
-            }
-            Item::Resume(member) => {
-                self.now = at;
-                self.work -= 1;
-                self.resume(member, out);
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn deliver(&mut self, delivery: Delivery<P::Message>, out: &mut Effects<P>) {
-        let Delivery { from, to, id, depth, message } = delivery;
-        let seat = self.members.seat(to);
-        let member = &mut self.members[seat];
-        if member.status != Status::Up {
-            return self.find_nobody_up(Delivery { from, to, id, depth, message });
-        }
-        let kind = P::kind_index(self.setup.config, &message);
-        let background = message.is_background();
-        if message.class() == Class::Algorithm {
-            member.received += 1;
-            member.depth = member.depth.max(depth);
-            self.metrics.received(self.now, depth);
-        }
-        self.metrics.witness(self.now, from.0, to, Sight::Received(kind));
-        if self.watched
-            && let Some(monitor) = &mut self.monitor
-        {
-            let says = message.commitments();
-            monitor.received(to, says.requested, says.released);
-        }
-        let config = self.configs.of(to);
-        if !self.watched
-            && let Some((next, message)) = member.protocol.relay(config, &message)
-        {
-            self.landed(background);
-            let lag = self.network.processing(&mut self.random);
-            return self.send(to, seat, next, message, lag);
-        }
-        member.protocol.handle(config, Event::Message { from, message }, out);
-        self.landed(background);
-        if self.watched {
-            self.watch_receipt(id, from, to, kind, out);
-        }
-        let lag = self.network.processing(&mut self.random);
-        // Nearly always a member that was told something tells one other: worth a way without a list. Where the script
-        // watches, it may have crashed the member meanwhile.
-        if !self.watched
-            && let Some((next, message)) = out.take_lone_message()
-        {
-            self.send(to, seat, next, message, lag);
-            self.publish_lease(to);
-        } else {
-            self.act(to, lag, out);
-        }
-    }
-
-    /// A message is no longer under way.
-    #[inline]
-    fn landed(&mut self, background: bool) {
-        match background {
-            false => self.work -= 1,
-            true => self.background -= 1,
-        }
-    }
-
-    /// The receiver of a message is dead, or does nothing for a while.
-    #[cold]
-    fn find_nobody_up(&mut self, delivery: Delivery<P::Message>) {
-        let status = self.members[delivery.to].status;
-        if status == Status::Paused {
-            return self.wait(delivery.to, Waiting::Message(delivery));
-        }
-        let class = delivery.message.class();
-        self.landed(delivery.message.is_background());
-        if status == Status::Forwarding && class == Class::Algorithm {
-            self.forward(delivery);
-        } else {
-            self.miss(&delivery);
-        }
-    }
-
-    fn miss(&mut self, delivery: &Delivery<P::Message>) {
-        let &Delivery { from, to, id, ref message, .. } = delivery;
-        let index = P::kind_index(self.setup.config, message);
-        self.metrics.witness(self.now, from.0, to, Sight::Missed(index));
-        let kind = message.kind();
-        if kind.class == Class::Algorithm {
-            self.metrics.to_dead += 1;
-        }
-        if self.observer.is_some() {
-            let (to, kind) = (self.id(to), kind.name.to_owned());
-            self.record(EventKind::Missed { id, from, to, kind });
-        }
-    }
-
-    /// The control part of a dead member passes a message on along its out-edge (os-textbook). It knows the election's messages
-    /// only: a heartbeat or an acknowledgement that went on would vouch for the dead.
-    fn forward(&mut self, delivery: Delivery<P::Message>) {
-        let Delivery { from, to: at, id, depth, message } = delivery;
-        let index = P::kind_index(self.setup.config, &message);
-        self.metrics.witness(self.now, from.0, at, Sight::Forwarded(index));
-        let me = self.id(at);
-        self.members[at].depth = depth;
-        if self.observer.is_some() {
-            let kind = name_of(&message).to_owned();
-            let rules = vec!["forwards".to_owned()];
-            self.record(EventKind::Received { id, from, to: me, kind, rules });
-        }
-        let next = self.setup.members.next_clockwise(me);
-        let lag = self.network.processing(&mut self.random);
-        self.send(at, self.members.seat(at), next, message, lag);
-    }
-
-    /// Does what a member wants done, in order, until it is done or the member has died: of the event itself or of an
-    /// effect. Messages leave and waits begin after `lag`: nobody waits for an answer before the question has left.
-    fn act(&mut self, position: u32, lag: Span, out: &mut Effects<P>) {
-        if out.elections() > 0 && self.members[position].status == Status::Up {
-            self.metrics.election(self.now, out.elections());
-            if let Some(monitor) = &mut self.monitor {
-                monitor.elections_called(self.now, position, out.elections());
-            }
-        }
-        if self.members[position].status == Status::Up {
-            // A member that dies on the way wants nothing more.
-            let _ = host::apply(out.drain(), &mut MemberHost { world: self, position, lag });
-        }
-        out.clear();
-        self.publish_lease(position);
-    }
-
-    // Always inlined, down to the queue: a message then goes from the member to its slot without a copy on the way.
-    #[inline(always)]
-    fn send(&mut self, from: u32, seat: Seat, to: NodeId, message: P::Message, lag: Span) {
-        let Some(to) = self.setup.members.position(to) else {
-            debug_assert!(false, "{to} is not a member");
-            return;
+            item => item,
         };
-        let to = to as u32;
-        if P::has_sessions(self.setup.config) {
-            return self.post(from, to, message, lag);
+        self.now = at;
+        self.work -= 1;
+        match item {
+            Item::Deliver(_) | Item::Timer { .. } => unreachable!("these happen elsewhere"),
+            Item::Fault(number) => self.perform(&self.setup.faults[number].what, out),
+            Item::Chaos(kind) => self.inject(kind),
+            Item::Campaign(member) => self.campaign(self.present(member), out),
+            Item::Ask { member, repeat } => self.ask(member, repeat, out),
+            Item::Leave { member, stay } => self.leave(member, stay, out),
+            Item::Retired(process) => self.retire(process, out),
+            Item::Guardian(number) => self.look_after(number),
+            Item::Over(ending) => self.end(&ending, out),
+            Item::Resume(member) => self.resume(member, out),
         }
-        let kind = P::kind_index(self.setup.config, &message);
-        self.metrics.sent(kind, message.encoded_len());
-        self.messages_sent += 1;
-        // Only those who watch read the number; who watches four billion messages sees some numbers twice.
-        let id = self.messages_sent as u32;
-        let member = &mut self.members[seat];
-        let sender = member.id;
-        let mut depth = member.depth;
-        if message.class() == Class::Algorithm {
-            member.sent += 1;
-            depth += 1;
-        }
-        let leaves = self.now + lag;
-        if self.network.is_plain() && !self.watched {
-            let link = &mut member.last_link;
-            let at = self.network.pass(leaves, from, to, link, &mut self.random);
-            self.launch(at, kind, Delivery { from: sender, to, id, depth, message });
-        } else {
-            let delivery = Delivery { from: sender, to, id, depth, message };
-            self.send_with_care(from, leaves, delivery, true);
-        }
-    }
-
-    /// Sends through a network that does more than delay, or before the eyes of those who watch. Where nobody `is_there`,
-    /// it is lost.
-    #[inline(never)]
-    fn send_with_care(
-        &mut self,
-        from: u32,
-        leaves: Time,
-        delivery: Delivery<P::Message>,
-        is_there: bool,
-    ) {
-        let kind = P::kind_index(self.setup.config, &delivery.message);
-        let class = delivery.message.class();
-        let change = self.change_of(&delivery);
-        let link = &mut self.members[from].last_link;
-        let fate = match is_there {
-            true => {
-                let to = delivery.to;
-                self.network.send(leaves, from, to, kind, change, link, &mut self.random)
-            }
-            false => Fate::Lost,
-        };
-        if self.observer.is_some() {
-            self.record_sending(&delivery, fate, change);
-        }
-        if self.monitor.is_some() {
-            self.judge_sending(from, &delivery);
-        }
-        match fate {
-            Fate::Lost => self.metrics.lost += u64::from(class == Class::Algorithm),
-            Fate::Arrives { at, again } => {
-                if let Some(again) = again {
-                    self.launch(again, kind, delivery.clone());
-                }
-                self.launch(at, kind, delivery);
-            }
-        }
-        self.count(from, true, kind);
-    }
-
-    #[inline(always)]
-    fn launch(&mut self, at: Time, kind: usize, delivery: Delivery<P::Message>) {
-        match delivery.message.is_background() {
-            false => self.work += 1,
-            true => self.background += 1,
-        }
-        self.queue.push(at.0, self.setup.ranks[kind], Item::Deliver(delivery));
-    }
-
-    fn announce(&mut self, position: u32, view: View) {
-        let view = self.by_the_clock(position, view);
-        let leads = view.role.leads();
-        let member = &mut self.members[position];
-        let led = std::mem::replace(&mut member.leads, leads);
-        match (led, leads) {
-            // It is the lease that counts, where there is one.
-            _ if P::has_leases(self.setup.config) => {}
-            (false, true) => self.metrics.reign_begins(self.now, position),
-            (true, false) => self.metrics.reign_ends(self.now),
-            _ => {}
-        }
-        if view.leader.is_some() && view.role != Role::Candidate {
-            self.metrics.settled(self.now);
-        }
-        self.metrics.fold(self.now, 0, position, Sight::View(digest_of_view(view)));
-        if self.clients.is_some() {
-            self.follow_section(position, view);
-        }
-        if let Some(monitor) = &mut self.monitor {
-            monitor.view_changed(self.now, position, view);
-        }
-        if self.observer.is_some() {
-            self.record_of(position, EventKind::of_view(self.id(position), view));
-        }
-    }
-}
-
-/// The host of one member, for one event. Messages leave and waits begin after `lag`.
-struct MemberHost<'w, 'a, 'o, P: Protocol> {
-    world: &'w mut World<'a, 'o, P>,
-    position: u32,
-    lag: Span,
-}
-
-impl<P: Protocol> MemberHost<'_, '_, '_, P> {
-    /// A script may crash a member by what it sends, and a process may end by what it says.
-    #[inline]
-    fn still_up(&self) -> Result<(), Died> {
-        if self.world.members[self.position].status == Status::Up { Ok(()) } else { Err(Died) }
-    }
-}
-
-/// The member has died in the middle of an event.
-struct Died;
-
-impl<P: Protocol> Host<P> for MemberHost<'_, '_, '_, P> {
-    type Error = Died;
-
-    fn persist(&mut self, durable: P::Durable) -> Result<(), Died> {
-        self.world.store(self.position, durable);
-        Ok(())
-    }
-
-    #[inline]
-    fn send(&mut self, to: NodeId, message: P::Message) -> Result<(), Died> {
-        let seat = self.world.members.seat(self.position);
-        self.world.send(self.position, seat, to, message, self.lag);
-        self.still_up()
-    }
-
-    fn arm(&mut self, timer: P::Timer, after: Delay) {
-        self.world.arm(self.position, timer, after, self.lag);
-    }
-
-    fn cancel(&mut self, timer: P::Timer) {
-        self.world.cancel(self.position, timer);
-    }
-
-    fn announce(&mut self, view: View) {
-        let Self { world, position, .. } = self;
-        world.announce(*position, view);
-        if view.role == Role::Retiring {
-            world.later(world.now + world.setup.retire, Item::Retired(*position));
-        }
-    }
-
-    fn inform(&mut self, notice: Notice) -> Result<(), Died> {
-        self.world.inform(self.position, notice);
-        self.still_up()
     }
 }
 
@@ -834,16 +518,6 @@ fn digest_of(thing: impl Hash) -> u64 {
     let mut hasher = FastHasher::default();
     thing.hash(&mut hasher);
     hasher.finish()
-}
-
-/// A view as one word. Elections, which have no section, keep the fingerprints that they had before there was one.
-#[inline]
-fn digest_of_view(view: View) -> u64 {
-    let View { leader, term, role, section } = view;
-    match section {
-        Section::Outside => digest_of((leader, term, role)),
-        Section::Waiting | Section::Inside(_) => digest_of(view),
-    }
 }
 
 /// Member `id` as all start together, and what it wants done, if anything.
