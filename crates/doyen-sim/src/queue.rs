@@ -333,6 +333,29 @@ impl<T> Queue<T> {
         self.slab.release(next.slot)
     }
 
+    /// Puts another event in the place of the one that is about to happen: a
+    /// [`take`](Self::take) and a [`push`](Self::push), but the slot stays taken.
+    ///
+    /// # Panics
+    ///
+    /// As these do.
+    #[inline(always)]
+    pub fn replace(&mut self, next: Next, at: u64, rank: u8, item: T) {
+        debug_assert!(at >= self.now, "pushed at {at}, before {}", self.now);
+        let bucket = at >> self.shift;
+        if bucket.wrapping_sub(self.frontier) > self.mask {
+            self.take(next);
+            self.push_outside(at, rank, item);
+            return;
+        }
+        let place = (bucket & self.mask) as usize;
+        let slot = &mut self.slab.slots[next.slot as usize];
+        slot.order = Order::new(at, rank);
+        slot.next = mem::replace(&mut self.heads[place], next.slot);
+        slot.item = Some(item);
+        self.filled.set(place);
+    }
+
     /// The events of the batch, for [`next_ahead`](Self::next_ahead).
     pub fn opened(&self) -> impl Iterator<Item = &T> {
         let slots = self.batch[self.taken..].iter().map(|due| &self.slab.slots[due.slot as usize]);

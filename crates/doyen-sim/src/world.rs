@@ -479,6 +479,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         if !matches!(self.queue.peek(&next), Item::Deliver(_)) {
             return self.happen_besides(next, out);
         }
+        let Some(next) = self.pass_on(next) else { return };
         self.now = Time(next.at);
         if let Item::Deliver(delivery) = self.queue.take(next) {
             self.deliver(delivery, out);

@@ -9,41 +9,79 @@ use super::roster::{Seat, Status};
 use super::{Delivery, Item, World};
 use crate::metrics::Sight;
 use crate::network::Fate;
+use crate::queue::Next;
 use crate::time::Time;
 use crate::trace::EventKind;
 
 impl<P: Protocol> World<'_, '_, P> {
+    /// Delivers a message that its receiver only passes on, where nobody watches; gives back any other event. The one
+    /// message takes the slot of the other.
     #[inline(always)]
-    pub(super) fn deliver(&mut self, delivery: Delivery<P::Message>, out: &mut Effects<P>) {
-        let Delivery { from, to, id, depth, message } = delivery;
-        let seat = self.members.seat(to);
-        let member = &mut self.members[seat];
-        if member.status != Status::Up {
-            return self.find_nobody_up(Delivery { from, to, id, depth, message });
+    pub(super) fn pass_on(&mut self, next: Next) -> Option<Next> {
+        let &Item::Deliver(Delivery { from, to: me, depth, ref message, .. }) =
+            self.queue.peek(&next)
+        else {
+            return Some(next);
+        };
+        let seat = self.members.seat(me);
+        let member = &self.members[seat];
+        if self.watched || !self.network.is_plain() || member.status != Status::Up {
+            return Some(next);
         }
-        let kind = P::kind_index(self.setup.config, &message);
+        let Some((to, sent)) = member.protocol.relay(self.configs.of(me), message) else {
+            return Some(next);
+        };
+        let Some(to) = self.setup.members.position(to) else { return Some(next) };
+        let (kind, class) = (P::kind_index(self.setup.config, message), message.class());
         let background = message.is_background();
-        if message.class() == Class::Algorithm {
+        self.now = Time(next.at);
+        self.count_receipt(from, me, seat, (kind, class), depth);
+        self.landed(background);
+        let leaves = self.now + self.network.processing(&mut self.random);
+        let (kind, delivery) = self.depart(seat, to as u32, sent);
+        let at = self.arrival(me, seat, leaves, &delivery);
+        self.takes_off(&delivery);
+        self.queue.replace(next, at.0, self.setup.ranks[kind], Item::Deliver(delivery));
+        None
+    }
+
+    /// A live member receives a message.
+    #[inline(always)]
+    fn count_receipt(
+        &mut self,
+        from: NodeId,
+        to: u32,
+        seat: Seat,
+        (kind, class): (usize, Class),
+        depth: u32,
+    ) {
+        if class == Class::Algorithm {
+            let member = &mut self.members[seat];
             member.received += 1;
             member.depth = member.depth.max(depth);
             self.metrics.received(self.now, depth);
         }
         self.metrics.witness(self.now, from.0, to, Sight::Received(kind));
+    }
+
+    #[inline(always)]
+    pub(super) fn deliver(&mut self, delivery: Delivery<P::Message>, out: &mut Effects<P>) {
+        let Delivery { from, to, id, depth, message } = delivery;
+        let seat = self.members.seat(to);
+        if self.members[seat].status != Status::Up {
+            return self.find_nobody_up(Delivery { from, to, id, depth, message });
+        }
+        let (kind, class) = (P::kind_index(self.setup.config, &message), message.class());
+        let background = message.is_background();
+        self.count_receipt(from, to, seat, (kind, class), depth);
         if self.watched
             && let Some(monitor) = &mut self.monitor
         {
             let says = message.commitments();
             monitor.received(to, says.requested, says.released);
         }
-        let config = self.configs.of(to);
-        if !self.watched
-            && let Some((next, message)) = member.protocol.relay(config, &message)
-        {
-            self.landed(background);
-            let lag = self.network.processing(&mut self.random);
-            return self.send(to, seat, next, message, lag);
-        }
-        member.protocol.handle(config, Event::Message { from, message }, out);
+        let member = &mut self.members[seat].protocol;
+        member.handle(self.configs.of(to), Event::Message { from, message }, out);
         self.landed(background);
         if self.watched {
             self.watch_receipt(id, from, to, kind, out);
@@ -58,6 +96,15 @@ impl<P: Protocol> World<'_, '_, P> {
             self.publish_lease(to);
         } else {
             self.act(to, lag, out);
+        }
+    }
+
+    /// A message is under way.
+    #[inline(always)]
+    fn takes_off(&mut self, delivery: &Delivery<P::Message>) {
+        match delivery.message.is_background() {
+            false => self.work += 1,
+            true => self.background += 1,
         }
     }
 
@@ -136,27 +183,49 @@ impl<P: Protocol> World<'_, '_, P> {
         if P::has_sessions(self.setup.config) {
             return self.post(from, to, message, lag);
         }
+        let leaves = self.now + lag;
+        let (kind, delivery) = self.depart(seat, to, message);
+        if self.network.is_plain() && !self.watched {
+            let at = self.arrival(from, seat, leaves, &delivery);
+            self.launch(at, kind, delivery);
+        } else {
+            self.send_with_care(from, leaves, delivery, true);
+        }
+    }
+
+    /// Counts a message that is sent by the member on `seat`, without sessions.
+    #[inline(always)]
+    fn depart(
+        &mut self,
+        seat: Seat,
+        to: u32,
+        message: P::Message,
+    ) -> (usize, Delivery<P::Message>) {
         let kind = P::kind_index(self.setup.config, &message);
         self.metrics.sent(kind, message.encoded_len());
         self.messages_sent += 1;
         // Only those who watch read the number; who watches four billion messages sees some numbers twice.
         let id = self.messages_sent as u32;
         let member = &mut self.members[seat];
-        let sender = member.id;
         let mut depth = member.depth;
         if message.class() == Class::Algorithm {
             member.sent += 1;
             depth += 1;
         }
-        let leaves = self.now + lag;
-        if self.network.is_plain() && !self.watched {
-            let link = &mut member.last_link;
-            let at = self.network.pass(leaves, from, to, link, &mut self.random);
-            self.launch(at, kind, Delivery { from: sender, to, id, depth, message });
-        } else {
-            let delivery = Delivery { from: sender, to, id, depth, message };
-            self.send_with_care(from, leaves, delivery, true);
-        }
+        (kind, Delivery { from: member.id, to, id, depth, message })
+    }
+
+    /// When a message arrives, if the network is plain.
+    #[inline(always)]
+    fn arrival(
+        &mut self,
+        from: u32,
+        seat: Seat,
+        leaves: Time,
+        delivery: &Delivery<P::Message>,
+    ) -> Time {
+        let link = &mut self.members[seat].last_link;
+        self.network.pass(leaves, from, delivery.to, link, &mut self.random)
     }
 
     /// Sends through a network that does more than delay, or before the eyes of those who watch. Where nobody `is_there`,
@@ -200,10 +269,7 @@ impl<P: Protocol> World<'_, '_, P> {
 
     #[inline(always)]
     pub(super) fn launch(&mut self, at: Time, kind: usize, delivery: Delivery<P::Message>) {
-        match delivery.message.is_background() {
-            false => self.work += 1,
-            true => self.background += 1,
-        }
+        self.takes_off(&delivery);
         self.queue.push(at.0, self.setup.ranks[kind], Item::Deliver(delivery));
     }
 }
