@@ -126,7 +126,7 @@ fn the_changes_of_the_steps_lead_from_the_first_state_to_the_last() {
         if !recorded.is_whole() {
             return;
         }
-        for (id, view) in case.members().iter().zip(&outcome.views) {
+        for (id, view) in case.members().iter().zip(outcome.views.iter()) {
             let state = &states[&u64::from(id.0)];
             assert_eq!(state["up"], view.is_some(), "{name}: {id}");
             let Some(View { leader, term, role, section }) = *view else { continue };
