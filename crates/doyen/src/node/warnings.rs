@@ -7,7 +7,7 @@ use doyen_core::members::{NodeId, PeerSet};
 use doyen_core::time::Span;
 
 use super::log::LogLine;
-use super::network::{Dropped, canonical};
+use super::network::{Dropped, OwnDatagrams, canonical};
 use super::wire::Rejection;
 use crate::clock::Moment;
 use crate::config::Settings;
@@ -32,9 +32,9 @@ enum Topic {
 #[derive(Debug)]
 pub(super) struct Warnings {
     logged: Throttle<Topic>,
-    /// The senders and reasons of dropped datagrams that were logged. Source addresses can be forged, so they have a limit of
+    /// The senders and reasons of dropped datagrams that were logged, and whether they were a member's own. Source addresses can be forged, so they have a limit of
     /// their own, and suppress no other warning.
-    dropped: Throttle<(SocketAddr, Rejection)>,
+    dropped: Throttle<(SocketAddr, Rejection, bool)>,
     /// When it was last logged that the node rejoins.
     last_rejoining: Option<Moment>,
     /// When another member was last reachable.
@@ -122,17 +122,25 @@ impl Warnings {
     /// A datagram was dropped. Only reasons that hint at a mistake of an operator are logged.
     pub(super) fn dropped(&mut self, settings: &Settings, dropped: Dropped) -> Option<LogLine> {
         let Dropped { source, member, reason, stranger } = dropped;
+        let own = member.map_or(OwnDatagrams::Missing, |(_, own)| own);
+        let arrive = own == OwnDatagrams::Arrive && stranger.is_none();
         let hint = match stranger {
             Some(stranger) => stranger_hint(settings, stranger),
+            None if own == OwnDatagrams::Undecided => return None,
+            None if arrive => hint_of_others(reason)?.to_owned(),
             None => hint(reason)?.to_owned(),
         };
-        self.dropped.is_due((source, reason)).then(|| {
+        self.dropped.is_due((source, reason, arrive)).then(|| {
             let address = canonical(source);
-            let member = member.map(|member| settings.name_of(member).to_owned());
+            let member = member.map(|(member, _)| settings.name_of(member).to_owned());
             let from = match &member {
+                Some(name) if arrive => {
+                    format!("{address}, the address of {name}, whose own datagrams arrive")
+                }
                 Some(name) => format!("{name} ({address})"),
                 None => address.clone(),
             };
+            let member = member.filter(|_| !arrive);
             LogLine {
                 member,
                 address: Some(address),
@@ -179,6 +187,19 @@ fn hint(reason: Rejection) -> Option<&'static str> {
     }
 }
 
+/// The same for datagrams from the address of a member that has not sent them.
+fn hint_of_others(reason: Rejection) -> Option<&'static str> {
+    match reason {
+        // A member greets in its own version, and in the earliest that others may speak.
+        Rejection::Version => Some(
+            "unsupported protocol version. They are forged, from another process, or greetings in a newer version",
+        ),
+        Rejection::Cluster => Some("another cluster. They are forged, or from another process"),
+        Rejection::Key => Some("unknown key. They are forged, or from another process"),
+        reason => hint(reason),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -217,15 +238,20 @@ mod tests {
 
     fn dropped(port: u16, member: Option<u32>, reason: Rejection) -> Dropped {
         let source = SocketAddr::from(([0, 0, 0, 0, 0, 0xffff, 0x7f00, 1], port));
-        Dropped { source, member: member.map(NodeId), reason, stranger: None }
+        let member = member.map(|member| (NodeId(member), OwnDatagrams::Missing));
+        Dropped { source, member, reason, stranger: None }
+    }
+
+    fn settings() -> Settings {
+        let text = "cluster = \"x\"\nid = 1\nstate_dir = \"s\"\n\
+            [[member]]\nid = 1\nname = \"one\"\naddress = \"127.0.0.1:7400\"\n\
+            [[member]]\nid = 2\nname = \"two\"\naddress = \"127.0.0.1:7401\"\n";
+        Configuration::parse("a test", text).expect("it is sound").settings
     }
 
     #[test]
     fn dropped_datagrams_are_logged_once_for_each_sender_and_reason() {
-        let text = "cluster = \"x\"\nid = 1\nstate_dir = \"s\"\n\
-            [[member]]\nid = 1\nname = \"one\"\naddress = \"127.0.0.1:7400\"\n\
-            [[member]]\nid = 2\nname = \"two\"\naddress = \"127.0.0.1:7401\"\n";
-        let settings = Configuration::parse("a test", text).expect("it is sound").settings;
+        let settings = settings();
         let mut warnings = Warnings::new();
         let mut warn = |dropped| warnings.dropped(&settings, dropped);
         let key = warn(dropped(7401, Some(2), Rejection::Key)).expect("a warning");
@@ -253,9 +279,29 @@ mod tests {
     }
 
     #[test]
+    fn a_member_whose_datagrams_arrive_is_not_blamed_for_others_from_its_address() {
+        let settings = settings();
+        let mut warnings = Warnings::new();
+        let mut warn = |own, reason| {
+            let member = Some((NodeId(2), own));
+            warnings.dropped(&settings, Dropped { member, ..dropped(7401, None, reason) })
+        };
+        assert_eq!(warn(OwnDatagrams::Undecided, Rejection::Version), None);
+        let line = warn(OwnDatagrams::Arrive, Rejection::Version).expect("a warning");
+        let text = "dropping datagrams from 127.0.0.1:7401, the address of two, whose own datagrams arrive: unsupported \
+            protocol version. They are forged, from another process, or greetings in a newer version";
+        assert_eq!((line.text.as_str(), line.member), (text, None));
+        let key = warn(OwnDatagrams::Arrive, Rejection::Key).expect("a warning").text;
+        assert!(key.ends_with("unknown key. They are forged, or from another process"), "{key}");
+        assert_eq!(warn(OwnDatagrams::Arrive, Rejection::Key), None, "not again so soon");
+        let own = warn(OwnDatagrams::Missing, Rejection::Version).expect("its own, later").text;
+        assert!(own.contains("from two (127.0.0.1:7401): ") && own.contains("Finish the"), "{own}");
+    }
+
+    #[test]
     fn forged_addresses_fill_neither_the_log_nor_the_memory() {
         let mut warnings = Warnings::new();
-        let sender = |port| (SocketAddr::from(([192, 0, 2, 1], port)), Rejection::Key);
+        let sender = |port| (SocketAddr::from(([192, 0, 2, 1], port)), Rejection::Key, false);
         let logged = (1..=1000).filter(|&port| warnings.dropped.is_due(sender(port))).count();
         assert_eq!(logged, 64);
         let other = warnings.address_unresolved(NodeId(1), "n1");
