@@ -19,6 +19,10 @@ const REPEAT_REJOINING: Duration = Duration::from_secs(5);
 /// How long a node reaches no other member before it warns.
 const ISOLATED: Duration = Duration::from_secs(10);
 
+/// How many greetings must have come faster than they are answered until they are taken for replayed ones. Members that
+/// start do not greet that much.
+const REPLAYED: u64 = 100;
+
 /// What a warning is about, apart from dropped datagrams.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Topic {
@@ -39,6 +43,8 @@ pub(super) struct Warnings {
     last_rejoining: Option<Moment>,
     /// When another member was last reachable.
     last_contact: Moment,
+    /// How many greetings had come faster than they are answered by then.
+    limited_before: u64,
 }
 
 impl Warnings {
@@ -48,6 +54,7 @@ impl Warnings {
             dropped: Throttle::new(),
             last_rejoining: None,
             last_contact: Moment::now(),
+            limited_before: 0,
         }
     }
 
@@ -71,15 +78,23 @@ impl Warnings {
         })
     }
 
-    /// `reaches_others`: whether any other member is reachable, or there is none.
-    pub(super) fn isolation(&mut self, reaches_others: bool) -> Option<LogLine> {
+    /// `reaches_others`: whether any other member is reachable, or there is none. `limited`: how many greetings have come
+    /// faster than they are answered.
+    pub(super) fn isolation(&mut self, reaches_others: bool, limited: u64) -> Option<LogLine> {
         if reaches_others {
-            self.last_contact = Moment::now();
+            (self.last_contact, self.limited_before) = (Moment::now(), limited);
         }
         let is_isolated = Moment::now().since(self.last_contact) >= ISOLATED;
         (is_isolated && self.logged.is_due(Topic::Isolated)).then(|| {
             let text = "reaches no other member; check that they run, and the network, the addresses and the keys";
-            LogLine::warning("isolated", text)
+            let replayed = match limited.saturating_sub(self.limited_before) {
+                greetings @ REPLAYED.. => format!(
+                    ". {greetings} greetings came faster than they are answered: recorded ones are being replayed, which \
+                     delays answers to the members. Find their sender and block it"
+                ),
+                _ => String::new(),
+            };
+            LogLine::warning("isolated", format!("{text}{replayed}"))
         })
     }
 
@@ -216,12 +231,27 @@ mod tests {
 
     #[test]
     fn a_node_that_has_just_started_is_not_isolated() {
-        assert!(Warnings::new().isolation(false).is_none());
+        assert!(Warnings::new().isolation(false, 0).is_none());
         let long_ago = || Warnings { last_contact: Moment::default(), ..Warnings::new() };
         let mut isolated = long_ago();
-        assert!(isolated.isolation(false).is_some());
-        assert!(isolated.isolation(false).is_none(), "it has been logged");
-        assert!(long_ago().isolation(true).is_none());
+        assert!(isolated.isolation(false, 0).is_some());
+        assert!(isolated.isolation(false, 0).is_none(), "it has been logged");
+        assert!(long_ago().isolation(true, 0).is_none());
+    }
+
+    #[test]
+    fn a_node_that_is_isolated_by_replayed_greetings_says_so() {
+        let isolated = |before, limited| {
+            let mut warnings = Warnings::new();
+            assert!(warnings.isolation(true, before).is_none());
+            warnings.last_contact = Moment::default();
+            warnings.isolation(false, limited).expect("a warning").text
+        };
+        let text = isolated(7, 1007);
+        assert!(text.contains(". 1000 greetings came faster than they are answered: "), "{text}");
+        for few in [isolated(0, 99), isolated(5_000, 5_000)] {
+            assert!(few.ends_with("the addresses and the keys"), "{few}");
+        }
     }
 
     #[test]
