@@ -19,10 +19,11 @@ use super::schema::{self, KEYS, Key, MEMBER, TABLES, keys_of, nearest};
 const FILE_VARIABLE: &str = "DOYEN_CONFIG";
 
 /// The variables that other parts of doyen read.
-const OTHER_VARIABLES: [&str; 10] = [
+const OTHER_VARIABLES: [&str; 11] = [
     FILE_VARIABLE,
     "DOYEN_NODE",
     "DOYEN_SECRET_FILE",
+    "DOYEN_CA_FILE",
     "DOYEN_TERM",
     "DOYEN_TOKEN",
     "DOYEN_LEASE_FILE",

@@ -427,6 +427,8 @@ fn textbook_algorithms_run_hardened_and_with_a_warning() {
 #[test]
 fn a_variable_that_nothing_reads_is_warned_of() {
     let scene = Scene::new(THREE).variable("DOYEN_STATEDIR", "x").variable("DOYEN_LOG", "debug");
+    // The command line reads it.
+    let scene = scene.variable("DOYEN_CA_FILE", "ca.pem");
     assert_eq!(
         scene.warnings(),
         ["DOYEN_STATEDIR: ignored, no setting has this name; did you mean DOYEN_STATE_DIR?"]
