@@ -695,7 +695,8 @@ pub(super) fn canonical(address: SocketAddr) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::wire::{GREETING, OVERHEAD};
+    use super::super::status::Status;
+    use super::super::wire::{GREETING, MAGIC, OVERHEAD};
     use super::*;
     use crate::config::Configuration;
 
@@ -757,6 +758,56 @@ mod tests {
         assert_eq!(left, [2, 3, 4, 5].map(challenge));
     }
 
+    fn local() -> UdpSocket {
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+        socket.set_read_timeout(Some(Duration::from_secs(10))).expect("a time limit");
+        socket
+    }
+
+    /// Of member 1, without keys; member 2 has this socket.
+    fn network_beside(peer: &UdpSocket, session: SessionId) -> Network {
+        let (port, other) = (local().local_addr().unwrap().port(), peer.local_addr().unwrap());
+        let text = format!(
+            "cluster = \"c\"\nid = 1\nstate_dir = \"/tmp\"\n\
+             [[member]]\nid = 1\naddress = \"127.0.0.1:{port}\"\n\
+             [[member]]\nid = 2\naddress = \"{other}\"\n"
+        );
+        let settings = Configuration::parse("doyen.toml", &text).expect("a configuration").settings;
+        let (commands, _received) = super::super::waker::channel().expect("a socket pair");
+        let log = Logger::start("n1".to_owned()).expect("a thread");
+        let keys = Keyring::open_to_all();
+        Network::open(&Arc::new(settings), session, &keys, commands, &log).unwrap()
+    }
+
+    #[test]
+    fn a_member_that_speaks_another_version_is_shown_as_that() {
+        let peer = local();
+        let mut network = network_beside(&peer, SessionId::from_random(1));
+        let mut datagram = vec![0; OVERHEAD];
+        datagram[..2].copy_from_slice(&MAGIC);
+        datagram[2] = VERSION + 1;
+        let to = network.socket.local_addr().expect("an address");
+        peer.send_to(&datagram, ("127.0.0.1", to.port())).expect("it is sent");
+        let counters = Counters::default();
+        let dropped = (0..1000).find_map(|_| match network.receive(&counters).expect("a socket") {
+            Received::Rejected(dropped) => Some(dropped),
+            _ => {
+                std::thread::sleep(Duration::from_millis(10));
+                None
+            }
+        });
+        let dropped = dropped.expect("a datagram");
+        let from = Some((NodeId(2), OwnDatagrams::Missing));
+        assert_eq!((dropped.reason, dropped.member), (Rejection::Version, from));
+        let shown = |reachable: &[u32]| {
+            let mut status = Status::initial(&network.settings);
+            status.set_network(&network, &reachable.iter().copied().map(NodeId).collect());
+            status.members[1].rejected.clone()
+        };
+        assert_eq!(shown(&[1]).as_deref(), Some("version"));
+        assert_eq!(shown(&[1, 2]), None, "the address proves nothing");
+    }
+
     #[test]
     fn a_long_rider_travels_apart_from_its_letter() {
         use doyen_core::algorithm::quorum;
@@ -765,21 +816,9 @@ mod tests {
         use doyen_core::members::Term;
         use doyen_core::node;
 
-        let local = || UdpSocket::bind("127.0.0.1:0").expect("a socket");
         let peer = local();
-        peer.set_read_timeout(Some(Duration::from_secs(10))).expect("a time limit");
-        let (port, other) = (local().local_addr().unwrap().port(), peer.local_addr().unwrap());
-        let text = format!(
-            "cluster = \"c\"\nid = 1\nstate_dir = \"/tmp\"\n\
-             [[member]]\nid = 1\naddress = \"127.0.0.1:{port}\"\n\
-             [[member]]\nid = 2\naddress = \"{other}\"\n"
-        );
-        let settings = Configuration::parse("doyen.toml", &text).expect("a configuration").settings;
         let (mine, theirs) = (SessionId::from_random(1), SessionId::from_random(2));
-        let (commands, _received) = super::super::waker::channel().expect("a socket pair");
-        let log = Logger::start("n1".to_owned()).expect("a thread");
-        let keys = Keyring::open_to_all();
-        let mut network = Network::open(&Arc::new(settings), mine, &keys, commands, &log).unwrap();
+        let mut network = network_beside(&peer, mine);
         network.peers.get_mut(&NodeId(2)).expect("a peer").met = Some((theirs, VERSION));
         let message =
             quorum::Message { config: 7, term: Term(3), pause: None, body: quorum::Body::Nack };
