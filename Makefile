@@ -25,7 +25,7 @@ lint: ## Formatting, and clippy with warnings denied
 
 # Without root or without `ip` the tests of a cut network skip themselves, and say so; so do those of the balancers, of
 # Prometheus, of the readers of lease files and of the lab in a browser, and without `nft` a benchmark.
-TOOLS = ip:iproute2 arping:iputils-arping curl:curl nft:nftables haproxy:haproxy nginx:nginx-light sqlite3:sqlite3 python3:python3 cc:gcc chromium:chromium
+TOOLS = ip:iproute2 arping:iputils-arping curl:curl nft:nftables haproxy:haproxy nginx:nginx-light openssl:openssl sqlite3:sqlite3 python3:python3 cc:gcc chromium:chromium
 
 # A new machine knows no packages until it has asked for their lists, once.
 FETCH = updated=; fetch() { "$$@" && return; test -z "$$updated" || return 1; updated=1; test "$$(id -u)" = 0 && apt-get update && "$$@"; }

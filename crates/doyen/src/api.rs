@@ -427,7 +427,7 @@ fn router(app: App) -> Router {
     open.merge(admin.route_layer(from_fn_with_state(app.clone(), audit::audit)))
         .method_not_allowed_fallback(not_allowed)
         .layer(DefaultBodyLimit::max(LONGEST_BODY))
-        .layer(map_response(forbid_caching))
+        .layer(map_response(forbid_caching_and_guessing))
         .layer(from_fn_with_state(app.clone(), requests::count))
         .with_state(app)
 }
@@ -450,9 +450,10 @@ async fn not_allowed(method: Method, uri: Uri) -> Problem {
     Kind::MethodNotAllowed.with_detail(format!("{} does not accept {method}", uri.path()))
 }
 
-/// Every response may be out of date a moment later, but for the files of the page.
-async fn forbid_caching(mut response: Response) -> Response {
-    let no_store = HeaderValue::from_static("no-store");
-    response.headers_mut().entry(header::CACHE_CONTROL).or_insert(no_store);
+/// Every response may be out of date a moment later, but for the files of the page; none is what its type does not say.
+async fn forbid_caching_and_guessing(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
 }

@@ -37,7 +37,7 @@ use super::requests::Requests;
 use super::watchers::Watchers;
 use crate::clock::Moment;
 use crate::node::Handle;
-use crate::node::counters::{Counters, Histogram};
+use crate::node::counters::{Counters, Histogram, LOST_LOG_LINES};
 use crate::node::status::{MemberStatus, Status};
 use crate::node::wire::Rejection;
 use process::ProcessSource;
@@ -101,7 +101,7 @@ impl Collector for Source {
         self.write_leadership(&mut writer)?;
         self.write_groups(&mut writer)?;
         self.write_traffic(&mut writer)?;
-        self.write_http(&mut writer)?;
+        self.write_service(&mut writer)?;
         write_members(&mut writer, &status)
     }
 }
@@ -168,7 +168,7 @@ impl Source {
         writer.counters("datagrams_rejected", help, rejected)
     }
 
-    fn write_http(&self, writer: &mut Writer<'_>) -> fmt::Result {
+    fn write_service(&self, writer: &mut Writer<'_>) -> fmt::Result {
         let Counts { open, evicted, rejected } = self.connections.counts();
         writer.gauge("http_connections", "Open HTTP connections", None, &open)?;
         let help = "Idle HTTP connections closed because there were too many";
@@ -184,7 +184,9 @@ impl Source {
             .counts()
             .into_iter()
             .map(|((path, code), count)| ([("path", path), ("code", code.to_string())], count));
-        writer.counters("http_requests", "HTTP requests, by path and status", requests)
+        writer.counters("http_requests", "HTTP requests, by path and status", requests)?;
+        let help = "Log lines lost because the log was too slow or could not be written";
+        writer.counter("log_lines_lost", help, None, &Counters::read(&LOST_LOG_LINES))
     }
 }
 

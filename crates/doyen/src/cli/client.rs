@@ -10,7 +10,7 @@ use std::env;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, BufReader};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::slice;
 use std::thread;
@@ -544,11 +544,28 @@ impl Client {
             ureq::Error::Timeout(_) => STOPPED.to_owned(),
             ureq::Error::HostNotFound => "unknown host".to_owned(),
             ureq::Error::Io(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                "connection refused; is the node running?".to_owned()
+                refused(&self.url).to_owned()
             }
             error => self.authorities.describe(error).unwrap_or_else(|| error.to_string()),
         };
         CannotReach::new(&self.url, why).into()
+    }
+}
+
+/// What is wrong at an address where nothing listens.
+fn refused(url: &str) -> &'static str {
+    let host = url
+        .strip_prefix("http://")
+        .map(|rest| rest.rsplit_once(':').map_or(rest, |(host, _)| host));
+    let is_local = |host: &str| {
+        let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
+        host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+    };
+    match host {
+        Some(host) if !is_local(host) => {
+            "connection refused; is the node running, or does it serve HTTP on loopback only (`http`, `http_open`)?"
+        }
+        _ => "connection refused; is the node running?",
     }
 }
 
@@ -574,6 +591,19 @@ pub(crate) fn members(status: &Status, flag: &str, names: &[String]) -> Result<V
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_node_that_another_machine_cannot_reach_may_serve_http_on_loopback_only() {
+        let plain = "connection refused; is the node running?";
+        for local in
+            ["http://127.0.0.1:7400", "http://localhost", "http://[::1]:7400", "https://n1"]
+        {
+            assert_eq!(refused(local), plain, "{local}");
+        }
+        for other in ["http://10.0.0.1:7400", "http://n1.example", "http://[2001:db8::1]:7400"] {
+            assert!(refused(other).contains("on loopback only"), "{other}");
+        }
+    }
 
     #[test]
     fn a_node_is_named_by_an_address_or_a_url() {

@@ -200,7 +200,13 @@ impl List {
     }
 
     fn leadership(&mut self, own: &Diagnosis) {
-        if own.status.leader.is_none() {
+        if let Some(paused) = own.status.paused() {
+            let severity = match own.status.leader {
+                Some(_) => Severity::Should,
+                None => Severity::Must,
+            };
+            self.add(severity, &own.status.name, paused, "`doyen resume` ends the pause");
+        } else if own.status.leader.is_none() {
             let fix = "`doyen explain` says what an election waits for";
             self.add(Severity::Must, &own.status.name, "knows no leader", fix);
         }
@@ -413,6 +419,27 @@ mod tests {
         assert_eq!(changed("/settings", Value::Null), [], "an older release");
         let rejoins = changed("/status/rejoining", json!(true));
         assert_eq!(rejoins, of_n2(Severity::Must, "lost its state and rejoins"));
+    }
+
+    #[test]
+    fn a_pause_of_elections_is_a_finding() {
+        let found = |leader: Value| {
+            let mut own = diagnosis(1, &["aa"]);
+            own["status"]["leader"] = leader;
+            own["status"]["pause"] = json!({ "number": 2, "by": 1, "remaining_ms": 60_000 });
+            let found = findings(&serde_json::from_value(own).expect("a diagnosis"), &[]);
+            let [finding] = &found[..] else { panic!("{found:?}") };
+            assert_eq!(finding.fix, "`doyen resume` ends the pause");
+            assert!(
+                finding.problem.starts_with("elections are paused for another "),
+                "{finding:?}"
+            );
+            finding.clone()
+        };
+        assert_eq!(found(json!(3)).severity, Severity::Should);
+        let without = found(Value::Null);
+        assert_eq!(without.severity, Severity::Must);
+        assert!(without.problem.contains("there is no leader until"), "{without:?}");
     }
 
     #[test]

@@ -49,7 +49,7 @@ that finds the new leader later is told so, and queues at the end. Clients are b
 node over HTTP may take a lock. A program that was paused does not know that its lock is gone: what the lock protects
 should refuse old tokens (`doyen fence`).
 
-Exit: the exit code of the command, 128 + n if signal n ended it; 4 the lock was not free within --wait; 125 doyen
+Exit: the exit code of the command, 128 + n if signal n ended it; 4 no lock within --wait, with the reason; 125 doyen
 failed, or the lock was lost; 126 or 127 the command cannot be executed; 2 wrong usage or configuration.")]
 pub(crate) struct Lock {
     #[command(flatten)]
@@ -201,7 +201,12 @@ impl Lock {
                     };
                 }
                 () = &mut limit => {
-                    system::note(format_args!("--wait: the lock is not free"));
+                    let why = match claim.state() {
+                        ClaimState::Waiting { obstacle: Some(why), .. } => why,
+                        ClaimState::Waiting { ticket: None, .. } => "no node has answered".to_owned(),
+                        _ => "the lock is not free".to_owned(),
+                    };
+                    system::note(format_args!("--wait: {why}"));
                     return Ok(Some(Answer::Limit));
                 }
                 (signal, ends) = signals.next() => if ends {

@@ -19,10 +19,11 @@ use super::schema::{self, KEYS, Key, MEMBER, TABLES, keys_of, nearest};
 const FILE_VARIABLE: &str = "DOYEN_CONFIG";
 
 /// The variables that other parts of doyen read.
-const OTHER_VARIABLES: [&str; 10] = [
+const OTHER_VARIABLES: [&str; 11] = [
     FILE_VARIABLE,
     "DOYEN_NODE",
     "DOYEN_SECRET_FILE",
+    "DOYEN_CA_FILE",
     "DOYEN_TERM",
     "DOYEN_TOKEN",
     "DOYEN_LEASE_FILE",
@@ -152,6 +153,17 @@ pub(crate) fn member_title(number: usize, name: Option<&str>) -> String {
     }
 }
 
+/// Whether a file must be there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Need {
+    /// It was named.
+    Required,
+    /// It may be absent. If it is there, it must be readable: it may be all that there is.
+    Optional,
+    /// It may also be unreadable.
+    Extra,
+}
+
 /// All layers, in the order of precedence.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Layers {
@@ -187,15 +199,20 @@ impl Layers {
         layers.add_texts(set, &env.folder);
         let named = || env.variable(FILE_VARIABLE).map(PathBuf::from);
         let named = file.map(Path::to_owned).or_else(named);
-        let first = named.map_or_else(|| ("doyen.toml".into(), false), |path| (path, true));
+        let (first, need) = match named {
+            Some(path) => (path, Need::Required),
+            None => ("doyen.toml".into(), Need::Optional),
+        };
+        // Of another user, perhaps: a node whose file is named does not depend on them.
+        let rest = if need == Need::Required { Need::Extra } else { Need::Optional };
         let others = [env.user_file(), Some(env.system.join("doyen.toml"))].into_iter().flatten();
-        for (path, required) in [first].into_iter().chain(others.map(|path| (path, false))) {
-            layers.add_file(&path, required, &env.folder);
+        for (path, need) in [(first, need)].into_iter().chain(others.map(|path| (path, rest))) {
+            layers.add_file(&path, need, &env.folder);
         }
         layers
     }
 
-    fn add_file(&mut self, path: &Path, required: bool, folder: &Path) {
+    fn add_file(&mut self, path: &Path, need: Need, folder: &Path) {
         let shown = path.display().to_string();
         let is_absent = |error: &io::Error| {
             matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
@@ -206,9 +223,18 @@ impl Layers {
                 self.exposed = self.exposed.take().or(exposed);
                 self.add_text(path, &text, folder);
             }
-            Err(error) if !required && is_absent(&error) => self.missing.push(shown),
+            Err(error) if need != Need::Required && is_absent(&error) => self.missing.push(shown),
+            Err(error) if need == Need::Extra && error.kind() != io::ErrorKind::InvalidData => {
+                self.warnings.push(format!("{shown}: ignored, it cannot be read: {error}"));
+            }
             Err(error) => {
-                let hint = if is_absent(&error) { "; `doyen init` writes one" } else { "" };
+                let hint = match need {
+                    _ if is_absent(&error) => "; `doyen init` writes one",
+                    Need::Optional => {
+                        "; make it readable, or name the file of the node (--config FILE)"
+                    }
+                    Need::Required | Need::Extra => "",
+                };
                 self.problems.push(format!("{shown}: cannot be read: {error}{hint}"));
                 self.is_incomplete = true;
             }

@@ -166,6 +166,19 @@ fn a_file_that_is_named_takes_the_place_of_the_working_folders() {
 }
 
 #[test]
+fn beside_a_file_that_is_named_others_may_be_unreadable() {
+    // Root can read every file, but no folder as one.
+    let scene = Scene::new(THREE).file("etc/doyen.toml/x", "").variable("DOYEN_CONFIG", "");
+    let system = scene.folder.join("etc/doyen.toml").display().to_string();
+    let named = Configuration::load(Some(Path::new("doyen.toml")), &[], &scene.env).unwrap();
+    let [warning] = &named.warnings[..] else { panic!("{:?}", named.warnings) };
+    assert!(warning.starts_with(&format!("{system}: ignored, it cannot be read: ")), "{warning}");
+    let [problem] = &scene.problems()[..] else { panic!("{:?}", scene.problems()) };
+    assert!(problem.starts_with(&format!("{system}: cannot be read: ")), "{problem}");
+    assert!(problem.ends_with("name the file of the node (--config FILE)"), "{problem}");
+}
+
+#[test]
 fn without_any_file_the_error_lists_where_one_was_looked_for() {
     let scene = Scene::new(THREE);
     fs::remove_file(scene.folder.join("doyen.toml")).unwrap();
@@ -427,6 +440,8 @@ fn textbook_algorithms_run_hardened_and_with_a_warning() {
 #[test]
 fn a_variable_that_nothing_reads_is_warned_of() {
     let scene = Scene::new(THREE).variable("DOYEN_STATEDIR", "x").variable("DOYEN_LOG", "debug");
+    // The command line reads it.
+    let scene = scene.variable("DOYEN_CA_FILE", "ca.pem");
     assert_eq!(
         scene.warnings(),
         ["DOYEN_STATEDIR: ignored, no setting has this name; did you mean DOYEN_STATE_DIR?"]

@@ -4,6 +4,7 @@
 //! published says by itself when it ends.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
@@ -34,6 +35,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const PACE: Span = Span::from_millis(300);
 /// How long to wait when no node answers as the leader.
 const RETRY: Span = Span::from_millis(100);
+/// How long no node answers as the leader before that is logged: as long as an ordinary failover takes, and some more.
+const SILENCE: Duration = Duration::from_secs(1);
 /// How long a lock that is not needed any more is tried to be released. Without an answer it expires.
 const RELEASE: Duration = Duration::from_secs(2);
 /// The longest answer, in bytes.
@@ -119,6 +122,7 @@ impl Builder {
             client: Client::default(),
             timers: BTreeMap::new(),
             call: None,
+            silence: Silence::default(),
             ending: Ending::Released,
             asks: Asker::new(self.name, self.nodes, self.owner, self.authorities)
                 .map_err(LockError::Invalid)?,
@@ -144,6 +148,8 @@ pub enum ClaimState {
         ticket: Option<Ticket>,
         /// It came too late to a new leader to keep the place that it had, and queued at the end.
         requeued: bool,
+        /// Why it could not ask the leader, when it last tried.
+        obstacle: Option<String>,
     },
     /// It holds the lock until the deadline, unless it is kept.
     Held(Held),
@@ -153,7 +159,7 @@ pub enum ClaimState {
 
 impl Default for ClaimState {
     fn default() -> Self {
-        Self::Waiting { ticket: None, requeued: false }
+        Self::Waiting { ticket: None, requeued: false, obstacle: None }
     }
 }
 
@@ -263,6 +269,7 @@ struct Worker {
     timers: BTreeMap<Timer, Moment>,
     /// What is to be sent next.
     call: Option<Call>,
+    silence: Silence,
     /// How it ends, if it ends now.
     ending: Ending,
     asks: Asker,
@@ -296,19 +303,34 @@ impl Worker {
         let release = self.call.take().filter(|call| call.request == Request::Release);
         let Some(call) = release else { return };
         let begun = Moment::now();
-        while matches!(self.asks.ask(&call), Reply::None) && Moment::now().since(begun) < RELEASE {
+        while matches!(self.asks.ask(&call), Reply::None(_)) && Moment::now().since(begun) < RELEASE
+        {
             thread::sleep(Duration::from_nanos(RETRY.as_nanos()));
         }
     }
 
     fn take(&mut self, reply: Reply, sent: Moment) {
+        if !matches!(reply, Reply::None(_)) {
+            self.silence = Silence::default();
+        }
         match reply {
             Reply::Answer(answer) => self.take_answer(answer, sent),
             Reply::Full(why) => {
                 warn!("lock {}: {why}; trying again", self.asks.name);
                 self.call_again_at(sent.after(Span::from_millis(1_000)));
             }
-            Reply::None => self.call_again_at(Moment::now().after(RETRY)),
+            Reply::None(why) => {
+                if self.silence.is_to_be_logged(sent) {
+                    warn!("lock {}: {why}", self.asks.name);
+                }
+                self.publish.send_if_modified(|state| match state {
+                    ClaimState::Waiting { obstacle, .. } => {
+                        obstacle.replace(why.clone()).is_none_or(|last| last != why)
+                    }
+                    ClaimState::Held(_) | ClaimState::Over(_) => false,
+                });
+                self.call_again_at(Moment::now().after(RETRY));
+            }
             Reply::Refused(why) => {
                 self.ending = Ending::Refused(why);
                 self.handle(Event::Exit);
@@ -330,7 +352,7 @@ impl Worker {
             return;
         };
         let (known, requeued) = match *self.publish.borrow() {
-            ClaimState::Waiting { ticket, requeued } => (ticket, requeued),
+            ClaimState::Waiting { ticket, requeued, .. } => (ticket, requeued),
             ClaimState::Held(_) | ClaimState::Over(_) => (None, false),
         };
         let lock = &self.asks.name;
@@ -345,7 +367,8 @@ impl Worker {
         let next = if known == Some(ticket) { sent.after(PACE) } else { sent };
         self.call_again_at(next);
         let requeued = requeued || is_late;
-        self.publish.send_replace(ClaimState::Waiting { ticket: Some(ticket), requeued });
+        let (ticket, obstacle) = (Some(ticket), None);
+        self.publish.send_replace(ClaimState::Waiting { ticket, requeued, obstacle });
     }
 
     /// Calls before it is time. A call more does no harm.
@@ -429,10 +452,40 @@ enum Reply {
     Answer(Answer),
     /// The leader has no room.
     Full(String),
-    /// No node answers as the leader.
-    None,
+    /// No node answers as the leader, for this reason.
+    None(String),
     /// A node refuses it.
     Refused(String),
+}
+
+/// Since when no node has answered as the leader.
+#[derive(Default)]
+struct Silence {
+    since: Option<Moment>,
+    is_logged: bool,
+}
+
+impl Silence {
+    /// A call that was sent then has failed. Whether that is to be logged: once, when it has lasted.
+    fn is_to_be_logged(&mut self, sent: Moment) -> bool {
+        let since = *self.since.get_or_insert(sent);
+        let is_due = !self.is_logged && Moment::now().since(since) >= SILENCE;
+        self.is_logged |= is_due;
+        is_due
+    }
+}
+
+/// Why a node did not answer as the leader.
+struct Failure {
+    why: String,
+    /// It has said which member leads.
+    knows_leader: bool,
+}
+
+impl From<String> for Failure {
+    fn from(why: String) -> Self {
+        Self { why, knows_leader: false }
+    }
 }
 
 /// The way to the leader.
@@ -462,18 +515,37 @@ impl Asker {
 
     /// Asks every node once, until one of them answers as the leader.
     fn ask(&mut self, call: &Call) -> Reply {
+        let mut failures = BTreeMap::new();
         for _ in 0..self.nodes.len() {
             match self.ask_one(call) {
-                Ok(Reply::None) => {}
                 Ok(reply) => return reply,
-                Err(why) => debug!("{}: {why}", self.nodes[self.current]),
+                Err(failure) => {
+                    debug!("{}: {}", self.nodes[self.current], failure.why);
+                    failures.insert(self.current, failure);
+                }
             }
             self.current = (self.current + 1) % self.nodes.len();
         }
-        Reply::None
+        Reply::None(self.describe(&failures))
     }
 
-    fn ask_one(&mut self, call: &Call) -> Result<Reply, String> {
+    /// What is wrong if these nodes, which are all, do not answer as the leader.
+    fn describe(&self, failures: &BTreeMap<usize, Failure>) -> String {
+        let each = failures
+            .iter()
+            .map(|(&node, Failure { why, .. })| format!("{}: {why}", self.nodes[node]));
+        let each = each.collect::<Vec<_>>().join("; ");
+        match failures.values().all(|failure| failure.knows_leader) {
+            true => format!(
+                "none of the nodes that were given leads ({each}). Give the HTTP addresses of all members that may lead, as in \
+                 --node {},http://HOST:PORT",
+                self.nodes.join(",")
+            ),
+            false => format!("no node answers as the leader ({each})"),
+        }
+    }
+
+    fn ask_one(&mut self, call: &Call) -> Result<Reply, Failure> {
         let &Call { claim, round, ref request } = call;
         let (id, owner) = (show_claim(claim), Some(self.owner.clone()));
         match *request {
@@ -508,7 +580,7 @@ impl Asker {
         timeout: Duration,
         read: impl FnOnce(T) -> Answer,
         call: &Call,
-    ) -> Result<Reply, String> {
+    ) -> Result<Reply, Failure> {
         let url = format!("{}/v1/locks/{}{path}", self.nodes[self.current], self.name);
         let body = serde_json::to_string(body).map_err(|error| error.to_string())?;
         let request = self.agent.post(url).header("content-type", "application/json");
@@ -519,10 +591,9 @@ impl Asker {
             response.headers().get("doyen-term").and_then(|it| it.to_str().ok()?.parse().ok());
         let text = response.body_mut().with_config().limit(LONGEST_ANSWER).read_to_string();
         let text = text.map_err(|error| error.to_string())?;
-        let detail = || {
-            let problem: Option<Detail> = serde_json::from_str(&text).ok();
-            problem.map_or_else(|| format!("status {status}"), |problem| problem.detail)
-        };
+        let problem: Option<Problem> = serde_json::from_str(&text).ok();
+        let knows_leader = problem.as_ref().is_some_and(|problem| problem.leader.is_some());
+        let detail = problem.map_or_else(|| format!("status {status}"), |problem| problem.detail);
         Ok(match (status, term) {
             (200 | 202, _) => {
                 Reply::Answer(read(serde_json::from_str(&text).map_err(|error| error.to_string())?))
@@ -531,12 +602,12 @@ impl Asker {
                 let (claim, round) = (call.claim, call.round);
                 Reply::Answer(Answer { claim, round, term: Term(term), verdict: Verdict::Gone })
             }
-            (429, _) => Reply::Full(detail()),
+            (429, _) => Reply::Full(detail),
             // Wrong for every node, however often it is asked.
             (400 | 403 | 404 | 405 | 413 | 415 | 421 | 422, _) => {
-                Reply::Refused(format!("{}: {}", self.nodes[self.current], detail()))
+                Reply::Refused(format!("{}: {detail}", self.nodes[self.current]))
             }
-            _ => return Err(detail()),
+            _ => return Err(Failure { why: detail, knows_leader }),
         })
     }
 }
@@ -544,7 +615,14 @@ impl Asker {
 impl Asker {
     /// Another node may answer, but a wrong certificate does not mend itself.
     fn failed(&mut self, error: &ureq::Error) -> String {
-        let Some(why) = self.authorities.describe(error) else { return error.to_string() };
+        let Some(why) = self.authorities.describe(error) else {
+            return match error {
+                ureq::Error::Io(error) if error.kind() == ErrorKind::ConnectionRefused => {
+                    "connection refused".to_owned()
+                }
+                error => error.to_string(),
+            };
+        };
         if self.distrusted.is_due(self.current) {
             warn!("lock {}: cannot reach {}: {why}", self.name, self.nodes[self.current]);
         }
@@ -553,8 +631,9 @@ impl Asker {
 }
 
 #[derive(serde::Deserialize)]
-struct Detail {
+struct Problem {
     detail: String,
+    leader: Option<serde::de::IgnoredAny>,
 }
 
 fn of_lock(claim: ClaimId, round: Round, answer: LockAnswer) -> Answer {
@@ -571,7 +650,6 @@ fn of_lock(claim: ClaimId, round: Round, answer: LockAnswer) -> Answer {
 
 #[cfg(test)]
 mod tests {
-    use std::io::ErrorKind;
     use std::net::TcpListener;
 
     use super::*;
@@ -589,6 +667,7 @@ mod tests {
             client: Client::default(),
             timers: BTreeMap::new(),
             call: None,
+            silence: Silence::default(),
             ending: Ending::Lost,
             asks: Asker::new(name, vec![node], "test".to_owned(), Authorities::default())
                 .expect("plain HTTP needs no authority"),

@@ -36,6 +36,10 @@ pub struct Counters {
     pub downtime: Histogram,
 }
 
+/// Log lines of this process that were lost, because the log was too slow or could not be written. All nodes of a process
+/// share its log.
+pub static LOST_LOG_LINES: AtomicU64 = AtomicU64::new(0);
+
 impl Counters {
     /// Adds `amount` to a counter.
     pub fn add(counter: &AtomicU64, amount: u64) {

@@ -642,7 +642,9 @@ impl Host {
     fn warn_about_peers(&mut self, reachable: &PeerSet) {
         let is_alone = self.settings.members.len() == 1;
         let reaches_others = is_alone || reachable.iter().any(|id| id != self.id);
-        let warning = self.warnings.isolation(reaches_others);
+        let limited = &self.publisher.counters().rejected[Rejection::Limited as usize];
+        let limited = Counters::read(limited);
+        let warning = self.warnings.isolation(reaches_others, limited);
         self.log(warning);
         for member in self.network.config_mismatches() {
             self.warn_of_config_mismatch(member);

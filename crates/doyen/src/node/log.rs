@@ -14,6 +14,8 @@ use std::time::Duration;
 
 use tracing::{Level, error, info, warn};
 
+use super::counters::{Counters, LOST_LOG_LINES};
+
 const CAPACITY: usize = 1024;
 
 /// How long a node that ends waits for its last lines to be written.
@@ -130,6 +132,7 @@ impl Logger {
     pub(super) fn write(&self, line: LogLine) {
         if let Err(TrySendError::Full(_)) = self.queue.try_send(Item::Line(Box::new(line))) {
             self.dropped.fetch_add(1, Ordering::Relaxed);
+            Counters::add(&LOST_LOG_LINES, 1);
         }
     }
 

@@ -137,6 +137,8 @@ pub(super) struct Peer {
     pub(super) config_mismatch: bool,
     /// Why a datagram from its address was rejected, and when. The address proves nothing, so this is only shown.
     rejected: Option<(Rejection, Moment)>,
+    /// When a datagram from its address was last dropped that it should not have sent.
+    last_dropped: Option<Moment>,
     /// When it was last answered although it is configured otherwise: where it is expected, and elsewhere.
     mismatch_answered: [Option<Moment>; 2],
 }
@@ -167,12 +169,23 @@ pub(super) enum Received<'a> {
     Rider { from: NodeId, session: SessionId, rider: Rider },
 }
 
+/// Whether a member's own datagrams arrive, while others from its address are dropped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum OwnDatagrams {
+    /// It is unreachable: the dropped ones are probably its own.
+    Missing,
+    /// They arrived lately, but not yet between two that were dropped: it may have been restarted with another key.
+    Undecided,
+    /// The dropped ones are not its own.
+    Arrive,
+}
+
 /// A datagram that was dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Dropped {
     pub(super) source: SocketAddr,
     /// The member with this address, if one is known; the datagram itself proves nothing.
-    pub(super) member: Option<NodeId>,
+    pub(super) member: Option<(NodeId, OwnDatagrams)>,
     pub(super) reason: Rejection,
     /// Which member it says that it is from, if it is authentic and there is no such other member.
     pub(super) stranger: Option<NodeId>,
@@ -281,10 +294,7 @@ impl Network {
         let is_there = |peer: &Peer| [peer.address, peer.configured].contains(&Some(source));
         let mut member = None;
         if let Some((id, peer)) = self.peers.iter_mut().find(|(_, peer)| is_there(peer)) {
-            member = Some(*id);
-            if let Rejection::Key | Rejection::Version | Rejection::Cluster = reason {
-                peer.rejected = Some((reason, Moment::now()));
-            }
+            member = Some((*id, peer.reject(reason, Moment::now())));
         }
         Ok(Received::Rejected(Dropped { source, member, reason, stranger }))
     }
@@ -577,6 +587,25 @@ impl Peer {
         may_answer(&mut self.mismatch_answered[usize::from(is_expected)])
     }
 
+    /// A datagram from its address is dropped.
+    fn reject(&mut self, reason: Rejection, now: Moment) -> OwnDatagrams {
+        if let Rejection::Key | Rejection::Version | Rejection::Cluster = reason {
+            self.rejected = Some((reason, now));
+        }
+        if !self.is_reachable(now, None) {
+            return OwnDatagrams::Missing;
+        }
+        // Others are dropped of a healthy member, too: those of an earlier process, and duplicates.
+        if reason != Rejection::Forged && self.rejected != Some((reason, now)) {
+            return OwnDatagrams::Undecided;
+        }
+        let before = self.last_dropped.replace(now).filter(|it| now.since(*it) <= UNREACHABLE);
+        match before.is_some() && self.last_seen > before {
+            true => OwnDatagrams::Arrive,
+            false => OwnDatagrams::Undecided,
+        }
+    }
+
     /// Why it is unreachable although datagrams arrive from its address.
     pub(super) fn rejected(&self, now: Moment) -> Option<Rejection> {
         let recent = self.rejected.filter(|(_, at)| now.since(*at) < REJECTED);
@@ -666,7 +695,8 @@ pub(super) fn canonical(address: SocketAddr) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::wire::{GREETING, OVERHEAD};
+    use super::super::status::Status;
+    use super::super::wire::{GREETING, MAGIC, OVERHEAD};
     use super::*;
     use crate::config::Configuration;
 
@@ -728,6 +758,56 @@ mod tests {
         assert_eq!(left, [2, 3, 4, 5].map(challenge));
     }
 
+    fn local() -> UdpSocket {
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+        socket.set_read_timeout(Some(Duration::from_secs(10))).expect("a time limit");
+        socket
+    }
+
+    /// Of member 1, without keys; member 2 has this socket.
+    fn network_beside(peer: &UdpSocket, session: SessionId) -> Network {
+        let (port, other) = (local().local_addr().unwrap().port(), peer.local_addr().unwrap());
+        let text = format!(
+            "cluster = \"c\"\nid = 1\nstate_dir = \"/tmp\"\n\
+             [[member]]\nid = 1\naddress = \"127.0.0.1:{port}\"\n\
+             [[member]]\nid = 2\naddress = \"{other}\"\n"
+        );
+        let settings = Configuration::parse("doyen.toml", &text).expect("a configuration").settings;
+        let (commands, _received) = super::super::waker::channel().expect("a socket pair");
+        let log = Logger::start("n1".to_owned()).expect("a thread");
+        let keys = Keyring::open_to_all();
+        Network::open(&Arc::new(settings), session, &keys, commands, &log).unwrap()
+    }
+
+    #[test]
+    fn a_member_that_speaks_another_version_is_shown_as_that() {
+        let peer = local();
+        let mut network = network_beside(&peer, SessionId::from_random(1));
+        let mut datagram = vec![0; OVERHEAD];
+        datagram[..2].copy_from_slice(&MAGIC);
+        datagram[2] = VERSION + 1;
+        let to = network.socket.local_addr().expect("an address");
+        peer.send_to(&datagram, ("127.0.0.1", to.port())).expect("it is sent");
+        let counters = Counters::default();
+        let dropped = (0..1000).find_map(|_| match network.receive(&counters).expect("a socket") {
+            Received::Rejected(dropped) => Some(dropped),
+            _ => {
+                std::thread::sleep(Duration::from_millis(10));
+                None
+            }
+        });
+        let dropped = dropped.expect("a datagram");
+        let from = Some((NodeId(2), OwnDatagrams::Missing));
+        assert_eq!((dropped.reason, dropped.member), (Rejection::Version, from));
+        let shown = |reachable: &[u32]| {
+            let mut status = Status::initial(&network.settings);
+            status.set_network(&network, &reachable.iter().copied().map(NodeId).collect());
+            status.members[1].rejected.clone()
+        };
+        assert_eq!(shown(&[1]).as_deref(), Some("version"));
+        assert_eq!(shown(&[1, 2]), None, "the address proves nothing");
+    }
+
     #[test]
     fn a_long_rider_travels_apart_from_its_letter() {
         use doyen_core::algorithm::quorum;
@@ -736,21 +816,9 @@ mod tests {
         use doyen_core::members::Term;
         use doyen_core::node;
 
-        let local = || UdpSocket::bind("127.0.0.1:0").expect("a socket");
         let peer = local();
-        peer.set_read_timeout(Some(Duration::from_secs(10))).expect("a time limit");
-        let (port, other) = (local().local_addr().unwrap().port(), peer.local_addr().unwrap());
-        let text = format!(
-            "cluster = \"c\"\nid = 1\nstate_dir = \"/tmp\"\n\
-             [[member]]\nid = 1\naddress = \"127.0.0.1:{port}\"\n\
-             [[member]]\nid = 2\naddress = \"{other}\"\n"
-        );
-        let settings = Configuration::parse("doyen.toml", &text).expect("a configuration").settings;
         let (mine, theirs) = (SessionId::from_random(1), SessionId::from_random(2));
-        let (commands, _received) = super::super::waker::channel().expect("a socket pair");
-        let log = Logger::start("n1".to_owned()).expect("a thread");
-        let keys = Keyring::open_to_all();
-        let mut network = Network::open(&Arc::new(settings), mine, &keys, commands, &log).unwrap();
+        let mut network = network_beside(&peer, mine);
         network.peers.get_mut(&NodeId(2)).expect("a peer").met = Some((theirs, VERSION));
         let message =
             quorum::Message { config: 7, term: Term(3), pause: None, body: quorum::Body::Nack };
@@ -849,6 +917,30 @@ mod tests {
         assert_eq!(admit_number(&mut peer, theirs, Some(mine), 2), Ok(()), "overtaken");
         assert_eq!(admit_number(&mut peer, theirs, Some(mine), 3), Err(Rejection::Replayed));
         assert_eq!((peer.last_seen, peer.accepted), (None, 0), "the election does not see them");
+    }
+
+    #[test]
+    fn what_is_dropped_between_datagrams_of_a_member_is_not_its_own() {
+        use OwnDatagrams::{Arrive, Missing, Undecided};
+
+        let second = |seconds: u64| Moment::from_nanos(seconds * 1_000_000_000);
+        let mut peer = Peer::default();
+        assert_eq!(peer.reject(Rejection::Version, second(1)), Missing, "it was never seen");
+        assert_eq!(peer.rejected(second(2)), Some(Rejection::Version));
+        let mut peer = Peer { last_seen: Some(second(100)), ..Peer::default() };
+        let mut reject = |seen, reason, now| {
+            peer.last_seen = Some(second(seen));
+            peer.reject(reason, second(now))
+        };
+        // It is restarted with another key: what it sends is dropped, and nothing else arrives.
+        assert_eq!(reject(100, Rejection::Key, 101), Undecided);
+        assert_eq!(reject(100, Rejection::Key, 102), Undecided);
+        assert_eq!(reject(100, Rejection::Key, 106), Missing);
+        // Another process sends from its address.
+        assert_eq!(reject(200, Rejection::Key, 201), Undecided);
+        assert_eq!(reject(202, Rejection::Replayed, 203), Undecided, "a duplicate proves nothing");
+        assert_eq!(reject(202, Rejection::Key, 203), Arrive);
+        assert_eq!(reject(300, Rejection::Key, 301), Undecided, "the last one was long ago");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use doyen_core::members::{NodeId, PeerSet};
 use doyen_core::time::Span;
 
 use super::log::LogLine;
-use super::network::{Dropped, canonical};
+use super::network::{Dropped, OwnDatagrams, canonical};
 use super::wire::Rejection;
 use crate::clock::Moment;
 use crate::config::Settings;
@@ -18,6 +18,10 @@ const REPEAT_REJOINING: Duration = Duration::from_secs(5);
 
 /// How long a node reaches no other member before it warns.
 const ISOLATED: Duration = Duration::from_secs(10);
+
+/// How many greetings must have come faster than they are answered until they are taken for replayed ones. Members that
+/// start do not greet that much.
+const REPLAYED: u64 = 100;
 
 /// What a warning is about, apart from dropped datagrams.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -32,13 +36,15 @@ enum Topic {
 #[derive(Debug)]
 pub(super) struct Warnings {
     logged: Throttle<Topic>,
-    /// The senders and reasons of dropped datagrams that were logged. Source addresses can be forged, so they have a limit of
+    /// The senders and reasons of dropped datagrams that were logged, and whether they were a member's own. Source addresses can be forged, so they have a limit of
     /// their own, and suppress no other warning.
-    dropped: Throttle<(SocketAddr, Rejection)>,
+    dropped: Throttle<(SocketAddr, Rejection, bool)>,
     /// When it was last logged that the node rejoins.
     last_rejoining: Option<Moment>,
     /// When another member was last reachable.
     last_contact: Moment,
+    /// How many greetings had come faster than they are answered by then.
+    limited_before: u64,
 }
 
 impl Warnings {
@@ -48,6 +54,7 @@ impl Warnings {
             dropped: Throttle::new(),
             last_rejoining: None,
             last_contact: Moment::now(),
+            limited_before: 0,
         }
     }
 
@@ -71,15 +78,23 @@ impl Warnings {
         })
     }
 
-    /// `reaches_others`: whether any other member is reachable, or there is none.
-    pub(super) fn isolation(&mut self, reaches_others: bool) -> Option<LogLine> {
+    /// `reaches_others`: whether any other member is reachable, or there is none. `limited`: how many greetings have come
+    /// faster than they are answered.
+    pub(super) fn isolation(&mut self, reaches_others: bool, limited: u64) -> Option<LogLine> {
         if reaches_others {
-            self.last_contact = Moment::now();
+            (self.last_contact, self.limited_before) = (Moment::now(), limited);
         }
         let is_isolated = Moment::now().since(self.last_contact) >= ISOLATED;
         (is_isolated && self.logged.is_due(Topic::Isolated)).then(|| {
             let text = "reaches no other member; check that they run, and the network, the addresses and the keys";
-            LogLine::warning("isolated", text)
+            let replayed = match limited.saturating_sub(self.limited_before) {
+                greetings @ REPLAYED.. => format!(
+                    ". {greetings} greetings came faster than they are answered: recorded ones are being replayed, which \
+                     delays answers to the members. Find their sender and block it"
+                ),
+                _ => String::new(),
+            };
+            LogLine::warning("isolated", format!("{text}{replayed}"))
         })
     }
 
@@ -122,17 +137,25 @@ impl Warnings {
     /// A datagram was dropped. Only reasons that hint at a mistake of an operator are logged.
     pub(super) fn dropped(&mut self, settings: &Settings, dropped: Dropped) -> Option<LogLine> {
         let Dropped { source, member, reason, stranger } = dropped;
+        let own = member.map_or(OwnDatagrams::Missing, |(_, own)| own);
+        let arrive = own == OwnDatagrams::Arrive && stranger.is_none();
         let hint = match stranger {
             Some(stranger) => stranger_hint(settings, stranger),
+            None if own == OwnDatagrams::Undecided => return None,
+            None if arrive => hint_of_others(reason)?.to_owned(),
             None => hint(reason)?.to_owned(),
         };
-        self.dropped.is_due((source, reason)).then(|| {
+        self.dropped.is_due((source, reason, arrive)).then(|| {
             let address = canonical(source);
-            let member = member.map(|member| settings.name_of(member).to_owned());
+            let member = member.map(|(member, _)| settings.name_of(member).to_owned());
             let from = match &member {
+                Some(name) if arrive => {
+                    format!("{address}, the address of {name}, whose own datagrams arrive")
+                }
                 Some(name) => format!("{name} ({address})"),
                 None => address.clone(),
             };
+            let member = member.filter(|_| !arrive);
             LogLine {
                 member,
                 address: Some(address),
@@ -179,6 +202,19 @@ fn hint(reason: Rejection) -> Option<&'static str> {
     }
 }
 
+/// The same for datagrams from the address of a member that has not sent them.
+fn hint_of_others(reason: Rejection) -> Option<&'static str> {
+    match reason {
+        // A member greets in its own version, and in the earliest that others may speak.
+        Rejection::Version => Some(
+            "unsupported protocol version. They are forged, from another process, or greetings in a newer version",
+        ),
+        Rejection::Cluster => Some("another cluster. They are forged, or from another process"),
+        Rejection::Key => Some("unknown key. They are forged, or from another process"),
+        reason => hint(reason),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -195,12 +231,27 @@ mod tests {
 
     #[test]
     fn a_node_that_has_just_started_is_not_isolated() {
-        assert!(Warnings::new().isolation(false).is_none());
+        assert!(Warnings::new().isolation(false, 0).is_none());
         let long_ago = || Warnings { last_contact: Moment::default(), ..Warnings::new() };
         let mut isolated = long_ago();
-        assert!(isolated.isolation(false).is_some());
-        assert!(isolated.isolation(false).is_none(), "it has been logged");
-        assert!(long_ago().isolation(true).is_none());
+        assert!(isolated.isolation(false, 0).is_some());
+        assert!(isolated.isolation(false, 0).is_none(), "it has been logged");
+        assert!(long_ago().isolation(true, 0).is_none());
+    }
+
+    #[test]
+    fn a_node_that_is_isolated_by_replayed_greetings_says_so() {
+        let isolated = |before, limited| {
+            let mut warnings = Warnings::new();
+            assert!(warnings.isolation(true, before).is_none());
+            warnings.last_contact = Moment::default();
+            warnings.isolation(false, limited).expect("a warning").text
+        };
+        let text = isolated(7, 1007);
+        assert!(text.contains(". 1000 greetings came faster than they are answered: "), "{text}");
+        for few in [isolated(0, 99), isolated(5_000, 5_000)] {
+            assert!(few.ends_with("the addresses and the keys"), "{few}");
+        }
     }
 
     #[test]
@@ -217,15 +268,20 @@ mod tests {
 
     fn dropped(port: u16, member: Option<u32>, reason: Rejection) -> Dropped {
         let source = SocketAddr::from(([0, 0, 0, 0, 0, 0xffff, 0x7f00, 1], port));
-        Dropped { source, member: member.map(NodeId), reason, stranger: None }
+        let member = member.map(|member| (NodeId(member), OwnDatagrams::Missing));
+        Dropped { source, member, reason, stranger: None }
+    }
+
+    fn settings() -> Settings {
+        let text = "cluster = \"x\"\nid = 1\nstate_dir = \"s\"\n\
+            [[member]]\nid = 1\nname = \"one\"\naddress = \"127.0.0.1:7400\"\n\
+            [[member]]\nid = 2\nname = \"two\"\naddress = \"127.0.0.1:7401\"\n";
+        Configuration::parse("a test", text).expect("it is sound").settings
     }
 
     #[test]
     fn dropped_datagrams_are_logged_once_for_each_sender_and_reason() {
-        let text = "cluster = \"x\"\nid = 1\nstate_dir = \"s\"\n\
-            [[member]]\nid = 1\nname = \"one\"\naddress = \"127.0.0.1:7400\"\n\
-            [[member]]\nid = 2\nname = \"two\"\naddress = \"127.0.0.1:7401\"\n";
-        let settings = Configuration::parse("a test", text).expect("it is sound").settings;
+        let settings = settings();
         let mut warnings = Warnings::new();
         let mut warn = |dropped| warnings.dropped(&settings, dropped);
         let key = warn(dropped(7401, Some(2), Rejection::Key)).expect("a warning");
@@ -253,9 +309,29 @@ mod tests {
     }
 
     #[test]
+    fn a_member_whose_datagrams_arrive_is_not_blamed_for_others_from_its_address() {
+        let settings = settings();
+        let mut warnings = Warnings::new();
+        let mut warn = |own, reason| {
+            let member = Some((NodeId(2), own));
+            warnings.dropped(&settings, Dropped { member, ..dropped(7401, None, reason) })
+        };
+        assert_eq!(warn(OwnDatagrams::Undecided, Rejection::Version), None);
+        let line = warn(OwnDatagrams::Arrive, Rejection::Version).expect("a warning");
+        let text = "dropping datagrams from 127.0.0.1:7401, the address of two, whose own datagrams arrive: unsupported \
+            protocol version. They are forged, from another process, or greetings in a newer version";
+        assert_eq!((line.text.as_str(), line.member), (text, None));
+        let key = warn(OwnDatagrams::Arrive, Rejection::Key).expect("a warning").text;
+        assert!(key.ends_with("unknown key. They are forged, or from another process"), "{key}");
+        assert_eq!(warn(OwnDatagrams::Arrive, Rejection::Key), None, "not again so soon");
+        let own = warn(OwnDatagrams::Missing, Rejection::Version).expect("its own, later").text;
+        assert!(own.contains("from two (127.0.0.1:7401): ") && own.contains("Finish the"), "{own}");
+    }
+
+    #[test]
     fn forged_addresses_fill_neither_the_log_nor_the_memory() {
         let mut warnings = Warnings::new();
-        let sender = |port| (SocketAddr::from(([192, 0, 2, 1], port)), Rejection::Key);
+        let sender = |port| (SocketAddr::from(([192, 0, 2, 1], port)), Rejection::Key, false);
         let logged = (1..=1000).filter(|&port| warnings.dropped.is_due(sender(port))).count();
         assert_eq!(logged, 64);
         let other = warnings.address_unresolved(NodeId(1), "n1");

@@ -1,6 +1,8 @@
 //! How admin commands reach a real node: over its admin socket, and over HTTP only where that is switched on.
 
 use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::process::{Command, Stdio};
 
@@ -78,6 +80,54 @@ fn a_node_without_http_is_commanded_over_its_socket() {
     });
     let _ = node.kill();
     let _ = node.wait();
+}
+
+/// Posts with these headers besides those that are always needed; says the status.
+fn post_raw(trial: &Trial, path: &str, host: &str, headers: &str, body: &str) -> u16 {
+    let mut stream = TcpStream::connect(trial.url(1).trim_start_matches("http://")).expect("HTTP");
+    let length = body.len();
+    let request = format!(
+        "POST {path} HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\
+         connection: close\r\n{headers}\r\n{body}"
+    );
+    stream.write_all(request.as_bytes()).expect("it is read");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    answer.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status")
+}
+
+#[test]
+fn each_kind_of_rejected_call_is_logged_once_a_minute_and_counted_every_time() {
+    let mut trial = single();
+    trial.begin_with(1, ["env", "DOYEN_HTTP_ADMIN=true"].map(str::to_owned).to_vec());
+    trial.run(1);
+    trial.follow(1, &[1]);
+    let file = trial.folder_of(1).join("state").join("admin-secret");
+    let secret = fs::read_to_string(file).expect("a secret");
+    let shown = format!("authorization: Bearer {}\r\n", secret.trim());
+    let foreign = format!("{shown}origin: http://evil.example\r\n");
+    let host = trial.url(1).trim_start_matches("http://").to_owned();
+    for (status, kind, path, host, headers, body) in [
+        (401, "unauthorized", "/v1/drain", &*host, "", "{}"),
+        (403, "wrong-origin", "/v1/drain", &host, &*foreign, "{}"),
+        (421, "wrong-host", "/v1/drain", "evil.example", &shown, "{}"),
+        (422, "unknown-member", "/v1/transfer", &host, &shown, r#"{"to": "n9"}"#),
+        (400, "bad-request", "/v1/drain", &host, &shown, "{"),
+    ] {
+        for _ in 0..3 {
+            assert_eq!(post_raw(&trial, path, host, headers, body), status, "{kind}");
+        }
+        let counted = trial.metric(1, "doyen_admin_calls_total", &format!("result=\"{kind}\""));
+        assert_eq!(counted, Some(3), "{kind}");
+    }
+    assert_eq!(trial.stop(1), Some(0));
+    let log = trial.log(1);
+    let rejected: Vec<&str> = log.lines().filter(|it| it.contains("rejected command `")).collect();
+    assert_eq!(rejected.len(), 5, "one line of each kind: {log}");
+    assert!(
+        rejected.iter().all(|line| line.contains("WARN") && line.contains("from 127.")),
+        "{log}"
+    );
 }
 
 #[test]

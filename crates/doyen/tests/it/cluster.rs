@@ -827,6 +827,13 @@ fn while_elections_are_paused_a_transfer_works_and_a_dead_leader_is_not_replaced
         trial.wait(&format!("n{member} knows of the pause"), || {
             trial.status(member)?.pause.filter(|pause| pause.by == NodeId(1))
         });
+        let left = trial.metric(member, "doyen_pause_remaining_seconds", "");
+        assert!(left.is_some_and(|left| (3_000..=3_600).contains(&left)), "{left:?}");
+        let log = trial.log(member);
+        assert!(
+            log.contains("elections are paused for ") && log.contains("(command at n1)"),
+            "{log}"
+        );
     }
     let explained = doyen(&["explain", "--node", trial.url(1), "--if-dies", "n3"]);
     let said = String::from_utf8_lossy(&explained.stdout).into_owned();
@@ -857,6 +864,7 @@ fn while_elections_are_paused_a_transfer_works_and_a_dead_leader_is_not_replaced
     assert!(resumed.status.success(), "{}", complaint(&resumed));
     trial.follow(3, &[1, 3]);
     assert!(trial.log(3).contains("elections are no longer paused: command at n1"));
+    assert_eq!(trial.metric(3, "doyen_pause_remaining_seconds", ""), Some(0));
 }
 
 #[test]

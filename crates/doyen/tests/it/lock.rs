@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crate::support::rounds::{Tally, rounds};
 use crate::support::wires::{self, Wires};
-use crate::support::{Plan, Trial, program, skip};
+use crate::support::{Plan, Trial, complaint, program, skip};
 use doyen::guardian::contain::Containment;
 use doyen::lock::{Builder, LockAnswer, LockList};
 use rustix::process::{Pid, Signal, kill_process};
@@ -371,12 +371,17 @@ fn a_lock_runs_a_command_and_gives_its_exit_code() {
     let mut holder = site.client("holder");
     site.wait_for_queue(&["holder"]);
     let output = site.command(&["a", "--wait", "300ms", "--", "true"]).output().unwrap();
-    assert_eq!(output.status.code(), Some(4), "{}", crate::support::complaint(&output));
+    let told = complaint(&output);
+    assert_eq!(
+        (output.status.code(), told.contains("--wait: the lock is not free")),
+        (Some(4), true),
+        "{told}"
+    );
     assert_eq!(site.wait_for_queue(&["holder"]) >> 32, term, "the place in the queue is given up");
     let output = site.command(&["b", "--", "/nowhere"]).output().unwrap();
     assert_eq!(output.status.code(), Some(127));
     let output = site.command(&["b/c", "--", "true"]).output().unwrap();
-    assert_eq!(output.status.code(), Some(2), "{}", crate::support::complaint(&output));
+    assert_eq!(output.status.code(), Some(2), "{}", complaint(&output));
 
     // If the program is killed, its guardian ends the command, and the lock expires.
     let mut next = site.client("next");
@@ -390,6 +395,32 @@ fn a_lock_runs_a_command_and_gives_its_exit_code() {
 
     check_http(&site.trial, leader);
     check_library(&site.trial);
+}
+
+#[test]
+fn a_follower_alone_grants_nothing_and_that_is_said() {
+    let Some(site) = Site::start(false) else { return };
+    let leader = site.trial.agree(&[1, 2, 3]);
+    let follower = if leader == 1 { 2 } else { 1 };
+    let config = site.trial.folder_of(follower).join("doyen.toml");
+    let url = site.trial.url(follower);
+    let lock = |wait| {
+        let mut command = Command::new(program());
+        command.args(["lock", "a", "--wait", wait, "--config"]).arg(&config).args(["--", "true"]);
+        let http = url.trim_start_matches("http://");
+        let output = command.env_remove("DOYEN_NODE").env("DOYEN_HTTP", http).output().unwrap();
+        assert_eq!(output.status.code(), Some(4), "{}", complaint(&output));
+        complaint(&output)
+    };
+    let why = format!(
+        "none of the nodes that were given leads ({url}: n{follower} is not the leader; n{leader} is). Give the HTTP addresses \
+         of all members that may lead, as in --node {url},http://HOST:PORT"
+    );
+    let told = lock("3s");
+    assert_eq!(told.matches(&format!("lock a: {why}")).count(), 1, "logged once: {told}");
+    assert!(told.contains(&format!("--wait: {why}")), "{told}");
+    let told = lock("500ms");
+    assert!(!told.contains("lock a: ") && told.contains(&why), "too early for the log: {told}");
 }
 
 /// What a client without doyen sees.

@@ -73,3 +73,13 @@ fn files_that_are_written_are_named_beside_the_data() {
     assert_eq!(json["leader"], 3);
     std::fs::remove_dir_all(folder).expect("it is there");
 }
+
+#[test]
+fn a_node_goes_on_without_its_log_and_counts_the_lines_that_are_lost() {
+    let mut trial = Trial::found(&Plan { members: 1, ..Plan::default() });
+    let words = ["sh", "-c", "exec \"$@\" 2> /dev/full", "sh"];
+    trial.begin_with(1, words.map(str::to_owned).to_vec());
+    trial.run(1);
+    trial.follow(1, &[1]);
+    assert!(trial.metric(1, "doyen_log_lines_lost_total", "").is_some_and(|lost| lost > 0));
+}

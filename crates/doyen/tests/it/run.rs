@@ -258,6 +258,30 @@ fn leadership_is_transferred() {
 }
 
 #[test]
+fn a_job_ends_with_its_lease_though_elections_are_paused() {
+    let Some(jobs) = Jobs::start(&[]) else { return };
+    jobs.wait_for_more(0);
+    let leader = jobs.leader(&[1, 2, 3]);
+    jobs.trial.wait("the pause to be accepted", || {
+        jobs.trial.command(leader, &["pause", "--for", "1h"]).status.success().then_some(())
+    });
+    let is_alive = || {
+        let mut lock = Command::new("flock");
+        !lock.arg("-n").arg(jobs.folder.join("lock")).arg("true").status().expect("flock").success()
+    };
+    assert!(is_alive(), "{}", jobs.trial.log(leader));
+    for other in (1..=3).filter(|&member| member != leader) {
+        jobs.trial.signal(other, Signal::STOP);
+    }
+    jobs.trial.wait("the end of the job", || (!is_alive()).then_some(()));
+    // The guardian ends it before the lease is over, so that nothing runs after.
+    let status = jobs.trial.wait("the end of the lease", || {
+        jobs.trial.status(leader).filter(|status| status.lease.is_none())
+    });
+    assert!(status.pause.is_some() && !is_alive(), "{status:?}");
+}
+
+#[test]
 fn a_second_signal_ends_the_command_before_the_lease_is_released() {
     let Some(mut jobs) = Jobs::start_with("wan", &["--grace", "60s"]) else { return };
     let (mut starts, mut tally) = (jobs.wait_for_more(0), Tally::new("a second signal"));

@@ -17,6 +17,7 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, Result};
 use doyen::guardian::stderr_is_journal;
+use doyen::node::counters::{Counters, LOST_LOG_LINES};
 use serde_json::json;
 use tracing::field::Field;
 use tracing::{Event, Level, Subscriber};
@@ -123,7 +124,7 @@ fn write_lines(
         match line {
             Line::Mark(passed) => drop(passed.send(())),
             Line::Text(text) if out.write_all(&text).is_err() => {
-                lost.fetch_add(1, Ordering::Relaxed);
+                lose(lost);
             }
             Line::Text(_) => {
                 let missing = lost.swap(0, Ordering::Relaxed);
@@ -135,6 +136,12 @@ fn write_lines(
     }
 }
 
+/// A line is lost: that is to be reported, and counted for the metrics.
+fn lose(unreported: &AtomicU64) {
+    Counters::add(unreported, 1);
+    Counters::add(&LOST_LOG_LINES, 1);
+}
+
 /// As other lines of the log are written.
 fn report_of_lost(format: LogFormat, in_journal: bool, lost: u64) -> String {
     let at = humantime::format_rfc3339_micros(SystemTime::now());
@@ -142,7 +149,8 @@ fn report_of_lost(format: LogFormat, in_journal: bool, lost: u64) -> String {
         format!("{} dropped: the log is too slow, or cannot be written", count(lost, "log line"));
     let priority = if in_journal { "<4>" } else { "" };
     match format {
-        LogFormat::Text => format!("{priority}{at}  WARN {text}\n"),
+        LogFormat::Text if in_journal => format!("{priority} WARN {text}\n"),
+        LogFormat::Text => format!("{at}  WARN {text}\n"),
         LogFormat::Json => {
             let line = json!({
                 "timestamp": at.to_string(), "level": "WARN", "message": text, "event": "log-lines-dropped"
@@ -221,7 +229,7 @@ struct Queue {
 impl io::Write for Queue {
     fn write(&mut self, text: &[u8]) -> io::Result<usize> {
         if self.lines.try_send(Line::Text(text.to_vec())).is_err() {
-            self.lost.fetch_add(1, Ordering::Relaxed);
+            lose(&self.lost);
         }
         Ok(text.len())
     }
@@ -266,6 +274,7 @@ mod tests {
         let (lines, waiting) = sync_channel(4);
         let lost = Arc::new(AtomicU64::new(0));
         let mut queue = Queue { lines, lost: Arc::clone(&lost) };
+        let before = Counters::read(&LOST_LOG_LINES);
         for line in ["a", "b", "c", "d", "no room", "nor here"] {
             queue.write_all(line.as_bytes()).unwrap();
         }
@@ -274,6 +283,15 @@ mod tests {
         write_lines(&waiting, &lost, &mut disk, |lost| format!("[{lost}]"));
         // After the first line, neither the report of the two that found no room nor the second line can be written.
         assert_eq!(String::from_utf8(disk.1).unwrap(), "ac[3]d");
-        assert_eq!(lost.load(Ordering::Relaxed), 0);
+        assert_eq!(lost.load(Ordering::Relaxed), 0, "all of them are reported");
+        assert_eq!(Counters::read(&LOST_LOG_LINES) - before, 3, "and still counted");
+    }
+
+    #[test]
+    fn the_report_looks_as_the_lines_around_it() {
+        let report = |in_journal| report_of_lost(LogFormat::Text, in_journal, 2);
+        let text = "WARN 2 log lines dropped: the log is too slow, or cannot be written\n";
+        assert_eq!(report(true), format!("<4> {text}"), "the journal has a time of its own");
+        assert!(report(false).ends_with(&format!("Z  {text}")), "{}", report(false));
     }
 }

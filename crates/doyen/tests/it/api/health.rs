@@ -31,6 +31,7 @@ fn every_answer_names_the_term_and_may_not_be_cached() {
             let answer = fake.get(path);
             assert_eq!(answer.header("doyen-term"), Some("7"), "{path}: {answer:?}");
             assert_eq!(answer.header("cache-control"), Some("no-store"), "{path}: {answer:?}");
+            assert_eq!(answer.header("x-content-type-options"), Some("nosniff"), "{path}");
         }
         fake.announce(|state| state.term = Term(8));
         assert_eq!(fake.get("/leader").header("doyen-term"), Some("8"), "it is that of the lease");
