@@ -13,6 +13,7 @@ use serde::Serialize;
 use super::Answer;
 use super::client::{self, AdminClient, NodeFlags, SecretFlags, path_to};
 use super::clocks::timed;
+use super::keys::ways_on;
 use super::terminal::{BAD, FAINT, GOOD, count, styled};
 
 /// Clocks that differ by more make histories and logs of different members hard to compare.
@@ -147,12 +148,13 @@ fn findings(own: &Diagnosis, examined: &[Examined]) -> Vec<Finding> {
         }
     }
     list.leadership(own);
+    let way_on = ways_on(answers.iter().map(|(_, answer)| &answer.keys));
     for (examined, answer) in &answers {
         list.member(own, examined, answer);
         list.reachability(answer, examined, |name| answers.iter().any(|(it, _)| it.name == name));
         list.timing(own, examined, answer);
         for (other, theirs) in &answers {
-            list.keys(&examined.name, answer, &other.name, theirs);
+            list.keys(&examined.name, answer, &other.name, theirs, &way_on);
             list.priority(&examined.name, answer, &other.name, theirs);
         }
     }
@@ -301,8 +303,15 @@ impl List {
         }
     }
 
-    /// Whether `other` can open what `name` seals.
-    fn keys(&mut self, name: &str, answer: &Diagnosis, other: &str, theirs: &Diagnosis) {
+    /// Whether `other` can open what `name` seals. `way_on`: how a rotation is continued or taken back.
+    fn keys(
+        &mut self,
+        name: &str,
+        answer: &Diagnosis,
+        other: &str,
+        theirs: &Diagnosis,
+        way_on: &str,
+    ) {
         let (ours, theirs) = (&answer.keys.in_use, &theirs.keys.in_use);
         let Some(seals) = ours.first() else { return };
         if !theirs.contains(seals) {
@@ -312,13 +321,8 @@ impl List {
             self.add(Severity::Must, name, problem, fix);
         } else if ours.len() > 1 {
             let keys = count(ours.len() as u64, "key");
-            let fix = format!("continue with `doyen keys rotate --to {seals}`");
-            self.add(
-                Severity::Should,
-                name,
-                format!("has {keys}: a rotation is not complete"),
-                fix,
-            );
+            let problem = format!("has {keys}: a rotation is not complete");
+            self.add(Severity::Should, name, problem, way_on);
         }
     }
 }
@@ -413,6 +417,32 @@ mod tests {
         assert_eq!(changed("/settings", Value::Null), [], "an older release");
         let rejoins = changed("/status/rejoining", json!(true));
         assert_eq!(rejoins, of_n2(Severity::Must, "lost its state and rejoins"));
+    }
+
+    /// Whichever key seals, the way on is to the newest one.
+    #[test]
+    fn a_rotation_is_continued_with_the_newest_key() {
+        let fix = |keys: [&str; 2], newest: Option<&str>| {
+            let mut first = diagnosis(1, &keys);
+            first["keys"]["newest"] = json!(newest);
+            let all = [first, diagnosis(2, &["aa"]), diagnosis(3, &["aa"])];
+            let all = all.map(|it| serde_json::from_value::<Diagnosis>(it).expect("a diagnosis"));
+            let examined = (1..).zip(all.clone()).map(|(id, answer)| Examined {
+                name: format!("n{id}"),
+                answer: Ok(answer),
+                clock_offset_ms: 0,
+            });
+            let found = findings(&all[0], &examined.collect::<Vec<_>>());
+            found.into_iter().find(|it| it.problem.starts_with("has 2 keys")).expect("a finding").fix
+        };
+        let to = |key: &str| format!("`doyen keys rotate --to {key}`");
+        let [aa, bb] = ["aa", "bb"].map(to);
+        let back = format!("continue with {bb}, or take it back with {aa}");
+        assert_eq!(fix(["aa", "bb"], Some("bb")), back, "it is being added");
+        let back = format!("continue with {aa}, or take it back with {bb}");
+        assert_eq!(fix(["aa", "bb"], Some("aa")), back, "the other is being retired");
+        let both = format!("give the key that is to remain: {aa} or {bb}");
+        assert_eq!(fix(["aa", "bb"], None), both);
     }
 
     #[test]

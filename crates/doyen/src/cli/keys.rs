@@ -6,6 +6,7 @@
 //! what is left to do follows from the keys that the members have, so `--to` continues a rotation from any member and any
 //! state. A key leaves a member in sealed datagrams only.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write as _};
 
 use anyhow::{Result, bail};
@@ -139,8 +140,9 @@ impl Rotate {
             Some(target) => target,
             None if !cluster.agree() || cluster.members[0].1.in_use.len() > 1 => {
                 system::note(format_args!(
-                    "a rotation is not complete: {} (the first one seals); give --to with the key that is to remain",
-                    cluster.describe()
+                    "a rotation is not complete: {} (the first one seals); {}",
+                    cluster.describe(),
+                    ways_on(cluster.members.iter().map(|(_, report)| report))
                 ));
                 return Ok(Answer::No);
             }
@@ -159,6 +161,28 @@ impl Rotate {
                     Err(error) => Err(error),
                 }
             }
+        }
+    }
+}
+
+/// How a rotation that is not complete is continued or taken back, by what the members say of their keys. Which keys they
+/// have does not tell: an old key that is being retired looks like a new one that is being added.
+pub(super) fn ways_on<'a>(reports: impl Iterator<Item = &'a KeyReport>) -> String {
+    let (mut keys, mut newest) = (BTreeSet::new(), BTreeSet::new());
+    for report in reports {
+        keys.extend(&report.in_use);
+        // Of a single key nothing follows.
+        newest.extend(report.newest.as_ref().filter(|_| report.in_use.len() > 1));
+    }
+    let rotate = |key: &&String| format!("`doyen keys rotate --to {key}`");
+    match newest.first() {
+        Some(new) if newest.len() == 1 => {
+            let others: Vec<String> = keys.iter().filter(|key| *key != new).map(rotate).collect();
+            format!("continue with {}, or take it back with {}", rotate(new), others.join(" or "))
+        }
+        _ => {
+            let all: Vec<String> = keys.iter().map(rotate).collect();
+            format!("give the key that is to remain: {}", all.join(" or "))
         }
     }
 }
