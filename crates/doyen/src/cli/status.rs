@@ -106,6 +106,9 @@ fn head(status: &Snapshot) -> String {
     }
     lines.extend(status.paused().map(|paused| styled(BAD, paused)));
     lines.extend(status.work().map(|work| format!("{name} {work}")));
+    lines.extend(
+        status.job_failure().map(|failure| format!("{name}: {}", styled(BAD, failure.to_string()))),
+    );
     lines.extend(status.drain().map(|drain| format!("{name} {drain}")));
     let warning = if leases == Ok(false) { ", which does not tolerate partitions" } else { "" };
     let start = incarnation.0;

@@ -59,6 +59,12 @@ pub struct Status {
     /// `doyen run`, a hook, or the work of a program. Null if nothing does.
     #[serde(default)]
     pub work_ms: Option<u64>,
+    /// How long it has been about to transfer leadership, in milliseconds: its role is `retiring`. Null if it is not.
+    #[serde(default)]
+    pub retiring_ms: Option<u64>,
+    /// What it runs under its lease, and what fails of that; null of an older release.
+    #[serde(default)]
+    pub job: Option<Job>,
     /// Why the leader leads, as text.
     pub why: Option<String>,
     /// Whether it has lost its state and waits for an answer from every other member.
@@ -121,6 +127,63 @@ impl Lease {
     pub(crate) fn new(deadline: Moment, now: Moment) -> Self {
         let remaining_ms = deadline.since(now).as_millis() as u64;
         Self { until: deadline.as_nanos(), remaining_ms }
+    }
+}
+
+/// What `doyen run` and the hooks of a node do under its lease: for display, never for decisions.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+pub struct Job {
+    /// Whether a command runs while this member leads (`doyen run`).
+    pub command: bool,
+    /// The last failure, until what failed succeeds; a command has if it runs for ten seconds.
+    pub failure: Option<JobFailure>,
+}
+
+/// A failure of what runs under the lease of a node.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+pub struct JobFailure {
+    /// What failed.
+    pub of: JobPart,
+    /// What went wrong, as text: with the exit code, if there is one.
+    pub text: String,
+    /// How many times in a row it has failed.
+    pub times: u32,
+}
+
+/// A part of what runs under the lease of a node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+pub enum JobPart {
+    /// `hooks.leader`, or the start of the command.
+    Start,
+    /// The command.
+    Command,
+    /// `hooks.not_leader`, for whose success a lease waits.
+    NotLeader,
+}
+
+impl Job {
+    /// Something has failed once more.
+    pub fn fail(&mut self, of: JobPart, text: String) {
+        let before = self.failure.as_ref().filter(|last| last.of == of).map_or(0, |last| last.times);
+        self.failure = Some(JobFailure { of, text, times: before.saturating_add(1) });
+    }
+
+    /// Something has succeeded.
+    pub fn succeed(&mut self, of: JobPart) {
+        self.failure.take_if(|last| last.of == of);
+    }
+}
+
+impl fmt::Display for JobFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.times {
+            1 => f.write_str(&self.text),
+            times => write!(f, "{}, {times} times in a row", self.text),
+        }
     }
 }
 
@@ -306,6 +369,8 @@ impl Status {
             term: Term::default(),
             lease: None,
             work_ms: None,
+            retiring_ms: None,
+            job: None,
             why: None,
             rejoining: false,
             drained: false,
@@ -471,6 +536,11 @@ impl Status {
             ),
             _ => format!("has run its job or hook under its lease for {lasting}"),
         })
+    }
+
+    /// What fails of what this node runs under its lease. None if nothing does.
+    pub fn job_failure(&self) -> Option<&JobFailure> {
+        self.job.as_ref()?.failure.as_ref()
     }
 
     /// As text: that this node rejoins, and which members have not answered. None if it does not.
