@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::inspect::Diagnostics;
 use super::network::{Network, canonical};
+use super::wire::Rejection;
 use crate::clock::Moment;
 use crate::config::Settings;
 
@@ -440,8 +441,8 @@ impl Status {
             }
             let Some(peer) = network.peer(member.id) else { continue };
             member.observed_address = peer.observed_address().map(canonical);
-            member.config_mismatch = peer.config_mismatch;
             let rejected = peer.rejected(now).filter(|_| !member.reachable);
+            member.config_mismatch = rejected == Some(Rejection::Configuration);
             member.rejected = rejected.map(|reason| reason.name().to_owned());
             member.last_seen_ms = peer.last_seen.map(|at| now.since(at).as_millis() as u64);
             member.rtt_us = peer.round_trip.map(|trip| trip.as_micros() as u64);
