@@ -191,6 +191,17 @@ impl List {
     fn silent(&mut self, own: &Diagnosis, name: &str, why: &str) {
         let asked = &own.status.name;
         let member = own.status.members.iter().find(|member| member.name == name);
+        if let (Some(member), Some(us)) = (member, own.status.member(own.status.id))
+            && member.reachable
+            && own.status.reaches(member, us) == Some(false)
+        {
+            let problem = format!("receives nothing from {asked}, which receives from it");
+            let fix = format!(
+                "let UDP from {asked} to {name} ({}) pass, or give {name} the key with which {asked} seals",
+                member.address
+            );
+            return self.add(Severity::Must, name, problem, fix);
+        }
         let fix = match member.and_then(MemberStatus::rejected_for) {
             Some("key") => format!(
                 "give {asked} and {name} the same key file (mode 0600), that of the members which reach each other; then \
@@ -578,6 +589,19 @@ mod tests {
             .collect();
         assert!(musts.contains(&"seals with bb, which n1 does not have"), "{musts:?}");
         assert!(musts.contains(&"seals with aa, which n2 does not have"), "{musts:?}");
+    }
+
+    #[test]
+    fn a_member_that_receives_nothing_from_the_asked_one_is_not_told_to_start() {
+        let mut first = diagnosis(1, &["aa"]);
+        first["status"]["members"][2]["unreachable"] = json!([1]);
+        let own = serde_json::from_value::<Diagnosis>(first).expect("a diagnosis");
+        let why = "n3 does not answer n1: it is reachable, but too slow".to_owned();
+        let silent = Examined { name: "n3".to_owned(), answer: Err(why), clock_offset_ms: 0 };
+        let found = findings(&own, &[silent]);
+        let [finding] = &found[..] else { panic!("{found:?}") };
+        assert_eq!(finding.problem, "receives nothing from n1, which receives from it");
+        assert!(finding.fix.starts_with("let UDP from n1 to n3"), "{}", finding.fix);
     }
 
     #[test]
