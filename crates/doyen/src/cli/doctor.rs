@@ -210,8 +210,8 @@ impl List {
             Some("version") => "upgrade it, or finish the upgrade of the others".to_owned(),
             Some("cluster") => format!("set `cluster` as {asked} has it, and restart it"),
             Some("configuration") => format!(
-                "compare `algorithm` and the member list in its doyen.toml with those of {asked}, correct the wrong one and restart \
-                 that node"
+                "compare the member list, `algorithm`, `groups` and `group_lease` in its doyen.toml with those of {asked}, correct \
+                 the wrong one and restart that node"
             ),
             _ if why.contains("older version") => "upgrade it".to_owned(),
             _ => "start its node; if it runs, let UDP to and from its address pass".to_owned(),

@@ -27,7 +27,7 @@ pub struct Status {
     pub algorithm: String,
     /// The version of the program.
     pub version: String,
-    /// A number for its member list and algorithm, the same on all members that can work together.
+    /// A number for its member list, its algorithm and the lease of its groups, the same on all members that can work together.
     #[serde(default)]
     pub configuration: String,
     /// The fingerprints of its keys: it seals with the first, and opens with all of them. Without a key file, that
@@ -273,7 +273,7 @@ pub struct MemberStatus {
     /// not become silent. True for the node itself.
     #[serde(alias = "heard")]
     pub reachable: bool,
-    /// Whether it is ignored because its member list or its algorithm differs from this node's.
+    /// Whether it is ignored because its member list, its algorithm or the lease of its groups differs from this node's.
     #[serde(alias = "configured_otherwise")]
     pub config_mismatch: bool,
     /// Why this node rejects the datagrams that arrive from its address, if that is why it is unreachable: `key`,
@@ -578,7 +578,7 @@ impl MemberStatus {
             }
             "cluster" => Some("belongs to another cluster: compare the names and the addresses"),
             "configuration" => {
-                Some("has another member list or algorithm: compare the configurations")
+                Some("has another member list, algorithm or groups/group_lease: compare the configurations")
             }
             _ => Some("sends what this node rejects: see its log"),
         }
