@@ -13,6 +13,7 @@ use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use doyen::api::{KeyOffer, KeyRef, MemberRef};
 use doyen::node::keys::KeyReport;
+use doyen_sim::words::listed;
 use serde::Serialize;
 use serde_json::json;
 
@@ -69,6 +70,8 @@ struct Cluster {
     /// The member that is asked.
     own: String,
     members: Vec<(String, KeyReport)>,
+    /// Those that do not carry out commands of others.
+    rejecting: Vec<String>,
 }
 
 /// Why a rotation stops: a member rejects a step, or the keys are not as they should be.
@@ -80,14 +83,19 @@ impl Cluster {
     /// Asks all members. One that does not answer stops the rotation.
     fn ask(client: &AdminClient) -> Result<Self> {
         let (own, examined) = examine(client)?;
-        let mut members = Vec::new();
+        let (mut members, mut rejecting) = (Vec::new(), Vec::new());
         for member in examined {
             match member.answer {
-                Ok(answer) => members.push((member.name, answer.keys)),
+                Ok(answer) => {
+                    if answer.forwarded_commands == Some(false) && member.name != own.status.name {
+                        rejecting.push(member.name.clone());
+                    }
+                    members.push((member.name, answer.keys));
+                }
                 Err(why) => return Err(CannotReach::told(why).into()),
             }
         }
-        Ok(Self { own: own.status.name, members })
+        Ok(Self { own: own.status.name, members, rejecting })
     }
 
     /// Whether every member uses these keys, and has them in its file, in any order but for the first.
@@ -135,6 +143,13 @@ impl Rotate {
         })?;
         if let Some((name, problem)) = unchangeable(&cluster) {
             bail!("{name} cannot change its keys: {problem}; nothing has changed");
+        }
+        if !cluster.rejecting.is_empty() {
+            bail!(
+                "forwarded_commands = false on {}: a rotation gives every member commands. Set it to true there, or change the \
+                 keys by hand (`doyen keygen --help`); nothing has changed",
+                listed(&cluster.rejecting)
+            );
         }
         let target = match self.to {
             Some(target) => target,
