@@ -28,8 +28,9 @@ const RETIRING_MS: u64 = 10_000;
 /// Compare keys, lists, timing, versions, clocks and reachability of all members, and say what to mend
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Every member is asked through this one, over the sealed channel. Each finding has its fix in the line below: `must`
-keeps a member from the election or will, `should` is harmless for now.
+Every member is asked through this one, over the sealed channel, also whether its hooks and its command fail. Each
+finding has its fix in the line below: `must` keeps a member from the election or from its work, or will; `should` is
+harmless for now.
 
 Examples:
   doyen doctor
@@ -51,7 +52,7 @@ pub(crate) struct Doctor {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum Severity {
-    /// It keeps a member from the election, or will.
+    /// It keeps a member from the election or from its work, or will.
     Must,
     /// It is harmless for now.
     Should,
@@ -278,9 +279,9 @@ impl List {
     /// What keeps a member from its work though the election is well.
     fn job(&mut self, name: &str, status: &Status) {
         let leads = matches!(status.role, Role::Leader | Role::Retiring);
-        let retiring = status.retiring_ms.map(|millis| {
-            format!("has been retiring for {}", span(Duration::from_millis(millis)))
-        });
+        let retiring = status
+            .retiring_ms
+            .map(|millis| format!("has been retiring for {}", span(Duration::from_millis(millis))));
         match (status.job_failure(), retiring) {
             (Some(failure), retiring) if failure.of == JobPart::NotLeader => {
                 let effect = retiring.unwrap_or_else(|| "can start nothing".to_owned());
@@ -493,9 +494,7 @@ mod tests {
             found(second, 0)
         };
         let of_n2 = |severity, problem: &str| vec![(severity, "n2".to_owned(), problem.to_owned())];
-        let job = |of: &str, text: &str, times: u32| {
-            json!({ "command": false, "failure": { "of": of, "text": text, "times": times } })
-        };
+        let job = |of: &str, text: &str, times: u32| json!({ "command": false, "failure": { "of": of, "text": text, "times": times } });
         let hook = "hooks.not_leader ended with exit code 3";
         let retires = changed(&|status| {
             (status["role"], status["retiring_ms"]) = (json!("retiring"), json!(3000));
@@ -555,7 +554,9 @@ mod tests {
         let fix = |keys: [&str; 2], newest: Option<&str>| {
             let mut first = diagnosis(1, &keys);
             first["keys"]["newest"] = json!(newest);
-            let all = [first, diagnosis(2, &["aa"]), diagnosis(3, &["aa"])];
+            let mut second = diagnosis(2, &["aa"]);
+            second["keys"]["newest"] = json!("aa");
+            let all = [first, second, diagnosis(3, &["aa"])];
             let all = all.map(|it| serde_json::from_value::<Diagnosis>(it).expect("a diagnosis"));
             let examined = (1..).zip(all.clone()).map(|(id, answer)| Examined {
                 name: format!("n{id}"),

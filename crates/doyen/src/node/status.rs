@@ -169,7 +169,8 @@ pub enum JobPart {
 impl Job {
     /// Something has failed once more.
     pub fn fail(&mut self, of: JobPart, text: String) {
-        let before = self.failure.as_ref().filter(|last| last.of == of).map_or(0, |last| last.times);
+        let before =
+            self.failure.as_ref().filter(|last| last.of == of).map_or(0, |last| last.times);
         self.failure = Some(JobFailure { of, text, times: before.saturating_add(1) });
     }
 
@@ -577,9 +578,9 @@ impl MemberStatus {
                 Some("has a protocol version that this node cannot read: finish the upgrade")
             }
             "cluster" => Some("belongs to another cluster: compare the names and the addresses"),
-            "configuration" => {
-                Some("has another member list, algorithm or groups/group_lease: compare the configurations")
-            }
+            "configuration" => Some(
+                "has another member list, algorithm or groups/group_lease: compare the configurations",
+            ),
             _ => Some("sends what this node rejects: see its log"),
         }
     }
