@@ -64,7 +64,7 @@ use keys::Keys;
 use publish::Subscription;
 use relay::{RelayError, Relayed};
 use reload::Reloads;
-use status::{Entry, Status};
+use status::{Entry, Job, Status};
 use waker::CommandSender;
 
 pub use groups::GroupState;
@@ -269,6 +269,7 @@ pub struct Handle {
     commands: CommandSender,
     keys: Keys,
     relayed: Inbox<Relayed>,
+    job: watch::Sender<Job>,
     reloads: Reloads,
     compared: compared::Current,
     /// By how many thousandths any clock may be wrong.
@@ -313,7 +314,8 @@ impl Handle {
         clock_drift: u32,
         groups: GroupReader,
     ) -> Self {
-        let Subscription { leadership, permits, status, history, counters, relayed } = subscription;
+        let Subscription { leadership, permits, status, history, counters, relayed, job } =
+            subscription;
         let leadership = Leadership::new(leadership, permits);
         Self {
             leadership,
@@ -323,6 +325,7 @@ impl Handle {
             commands,
             keys,
             relayed,
+            job,
             reloads: Reloads::default(),
             compared,
             clock_drift,
@@ -338,6 +341,11 @@ impl Handle {
     /// The program that runs the node has changed its settings.
     pub fn set_compared(&self, compared: Compared) {
         self.compared.set(compared);
+    }
+
+    /// Shows this in the status: what the program runs under the lease.
+    pub fn show_job(&self, job: Job) {
+        self.job.send_replace(job);
     }
 
     /// Whether this node leads, checked at the moment of acting.

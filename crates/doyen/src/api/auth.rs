@@ -180,8 +180,13 @@ impl Auth {
         }
     }
 
-    /// Whether a request may give a command.
-    pub(super) fn check(&self, parts: &Parts) -> Result<(), Problem> {
+    /// Whether this member carries out commands that another member forwards.
+    pub(super) fn takes_forwarded_commands(&self) -> bool {
+        self.forwarded
+    }
+
+    /// Whether a request may give a command. `name`: that of this member.
+    pub(super) fn check(&self, parts: &Parts, name: &str) -> Result<(), Problem> {
         match parts.extensions.get() {
             Some(ConnInfo::AdminSocket { .. }) => return Ok(()),
             // Only what is listed is forwarded at all, and of that every GET only reads.
@@ -189,7 +194,9 @@ impl Auth {
                 return Ok(());
             }
             Some(ConnInfo::Forwarded { .. }) => {
-                let detail = "this member rejects forwarded commands (forwarded_commands = false): run this on its machine";
+                let detail = format!(
+                    "{name} rejects forwarded commands (forwarded_commands = false): run this on its machine"
+                );
                 return Err(Kind::ForwardingOff.with_detail(detail));
             }
             _ => {}
@@ -370,7 +377,7 @@ mod tests {
 
     /// The status of the response to a request with these headers; 200 if it is authorized.
     fn status(uri: &str, headers: &[(&str, &str)]) -> u16 {
-        status_of(auth().check(&parts(LOCAL, uri, headers)))
+        status_of(auth().check(&parts(LOCAL, uri, headers), "n1"))
     }
 
     fn status_at(host: &str) -> u16 {
@@ -455,7 +462,7 @@ mod tests {
             let mut parts = parts(LOCAL, "/v1/diagnosis", &[]);
             parts.method = method;
             parts.extensions.insert(ConnInfo::Forwarded { by: "root on n2".into() });
-            status_of(Auth { forwarded, ..auth() }.check(&parts))
+            status_of(Auth { forwarded, ..auth() }.check(&parts, "n1"))
         };
         assert_eq!([status(true, Method::POST), status(true, Method::GET)], [200, 200]);
         assert_eq!([status(false, Method::POST), status(false, Method::GET)], [403, 200]);

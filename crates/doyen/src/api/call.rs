@@ -30,7 +30,7 @@ impl<T: DeserializeOwned> FromRequest<App> for Call<T> {
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
         let (parts, body) = request.into_parts();
-        app.auth.check(&parts)?;
+        app.auth.check(&parts, &app.handle.status().name)?;
         let text = parts.extensions.get::<CommandText>().cloned().unwrap_or_default();
         let OpenCall { app, connection, body } =
             OpenCall::from_request(Request::from_parts(parts, body), app).await?;

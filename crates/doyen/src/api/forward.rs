@@ -118,7 +118,7 @@ impl App {
         if named.is_none() && !is_for_leader {
             return Ok(next.run(Request::from_parts(parts, body)).await);
         }
-        self.auth.check(&parts)?;
+        self.auth.check(&parts, &self.handle.status().name)?;
         // The limit of a body is an extension of the request.
         let body = read_body(Request::from_parts(parts.clone(), body), &self.limits).await?;
         let named = named.map(|name| self.member(&MemberRef::Name(name))).transpose()?;

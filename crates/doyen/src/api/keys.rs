@@ -35,6 +35,9 @@ pub struct Diagnosis {
     pub keys: KeyReport,
     /// Its wall clock, in milliseconds since 1970.
     pub unix_ms: u64,
+    /// Whether it carries out commands that another member forwards; none of an older release.
+    #[serde(default)]
+    pub forwarded_commands: Option<bool>,
     /// Its settings that should be the same on all members; none of an older release.
     #[serde(default)]
     pub settings: Option<Compared>,
@@ -104,6 +107,7 @@ async fn diagnosis(call: Call<Nothing>) -> Json<Diagnosis> {
         datagrams: wire::VERSION,
         keys: handle.key_report().await,
         unix_ms: unix_ms(),
+        forwarded_commands: Some(call.app.auth.takes_forwarded_commands()),
         settings: Some(handle.compared()),
     })
 }

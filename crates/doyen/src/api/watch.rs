@@ -177,6 +177,7 @@ fn without_times(status: &Status) -> Status {
         pause.remaining_ms = 0;
     }
     status.work_ms = status.work_ms.map(|_| 0);
+    status.retiring_ms = status.retiring_ms.map(|_| 0);
     status.drained_remaining_ms = status.drained_remaining_ms.map(|_| 0);
     for member in &mut status.members {
         (member.last_seen_ms, member.rtt_us) = (None, None);

@@ -2,27 +2,35 @@
 
 use std::fmt::Write as _;
 use std::io::Write as _;
+use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
 use doyen::api::Diagnosis;
-use doyen::node::status::MemberStatus;
+use doyen::node::status::{JobPart, MemberStatus, Status};
 use doyen_core::clocks::Reading;
+use doyen_core::protocol::Role;
+use doyen_sim::words::listed;
 use serde::Serialize;
 
 use super::Answer;
 use super::client::{self, AdminClient, NodeFlags, SecretFlags, path_to};
 use super::clocks::timed;
-use super::terminal::{BAD, FAINT, GOOD, count, styled};
+use super::keys::ways_on;
+use super::terminal::{BAD, FAINT, GOOD, count, span, styled};
 
 /// Clocks that differ by more make histories and logs of different members hard to compare.
 const CLOCK_OFFSET_MS: i64 = 1000;
 
+/// A leader that is about to transfer leadership for longer waits for something that may not end.
+const RETIRING_MS: u64 = 10_000;
+
 /// Compare keys, lists, timing, versions, clocks and reachability of all members, and say what to mend
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Every member is asked through this one, over the sealed channel. Each finding has its fix in the line below: `must`
-keeps a member from the election or will, `should` is harmless for now.
+Every member is asked through this one, over the sealed channel, also whether its hooks and its command fail. Each
+finding has its fix in the line below: `must` keeps a member from the election or from its work, or will; `should` is
+harmless for now.
 
 Examples:
   doyen doctor
@@ -44,7 +52,7 @@ pub(crate) struct Doctor {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum Severity {
-    /// It keeps a member from the election, or will.
+    /// It keeps a member from the election or from its work, or will.
     Must,
     /// It is harmless for now.
     Should,
@@ -147,12 +155,15 @@ fn findings(own: &Diagnosis, examined: &[Examined]) -> Vec<Finding> {
         }
     }
     list.leadership(own);
+    let way_on = ways_on(answers.iter().map(|(_, answer)| &answer.keys));
     for (examined, answer) in &answers {
         list.member(own, examined, answer);
+        list.job(&examined.name, &answer.status);
+        list.command(&examined.name, &answer.status, &answers);
         list.reachability(answer, examined, |name| answers.iter().any(|(it, _)| it.name == name));
         list.timing(own, examined, answer);
         for (other, theirs) in &answers {
-            list.keys(&examined.name, answer, &other.name, theirs);
+            list.keys(&examined.name, answer, &other.name, theirs, &way_on);
             list.priority(&examined.name, answer, &other.name, theirs);
         }
     }
@@ -181,6 +192,17 @@ impl List {
     fn silent(&mut self, own: &Diagnosis, name: &str, why: &str) {
         let asked = &own.status.name;
         let member = own.status.members.iter().find(|member| member.name == name);
+        if let (Some(member), Some(us)) = (member, own.status.member(own.status.id))
+            && member.reachable
+            && own.status.reaches(member, us) == Some(false)
+        {
+            let problem = format!("receives nothing from {asked}, which receives from it");
+            let fix = format!(
+                "let UDP from {asked} to {name} ({}) pass, or give {name} the key with which {asked} seals",
+                member.address
+            );
+            return self.add(Severity::Must, name, problem, fix);
+        }
         let fix = match member.and_then(MemberStatus::rejected_for) {
             Some("key") => format!(
                 "give {asked} and {name} the same key file (mode 0600), that of the members which reach each other; then \
@@ -189,8 +211,8 @@ impl List {
             Some("version") => "upgrade it, or finish the upgrade of the others".to_owned(),
             Some("cluster") => format!("set `cluster` as {asked} has it, and restart it"),
             Some("configuration") => format!(
-                "compare `algorithm` and the member list in its doyen.toml with those of {asked}, correct the wrong one and restart \
-                 that node"
+                "compare the member list, `algorithm`, `groups` and `group_lease` in its doyen.toml with those of {asked}, correct \
+                 the wrong one and restart that node"
             ),
             _ if why.contains("older version") => "upgrade it".to_owned(),
             _ => "start its node; if it runs, let UDP to and from its address pass".to_owned(),
@@ -260,6 +282,52 @@ impl List {
         }
     }
 
+    /// What keeps a member from its work though the election is well.
+    fn job(&mut self, name: &str, status: &Status) {
+        let leads = matches!(status.role, Role::Leader | Role::Retiring);
+        let retiring = status
+            .retiring_ms
+            .map(|millis| format!("has been retiring for {}", span(Duration::from_millis(millis))));
+        match (status.job_failure(), retiring) {
+            (Some(failure), retiring) if failure.of == JobPart::NotLeader => {
+                let effect = retiring.unwrap_or_else(|| "can start nothing".to_owned());
+                let fix = "mend the hook, which is run again until it succeeds; `doyen reload` adopts another one";
+                self.add(Severity::Must, name, format!("{effect}: {failure}"), fix);
+            }
+            // Once is not enough: it may have been started again and run well.
+            (Some(failure), _) if leads && failure.times > 1 => {
+                let fix = format!(
+                    "mend it there, or let another member lead: `doyen drain {name}`; its log says more"
+                );
+                self.add(Severity::Must, name, format!("leads, and {failure}"), fix);
+            }
+            (_, Some(retiring)) if status.retiring_ms > Some(RETIRING_MS) => {
+                let fix = "wait for what runs under its lease (`doyen status` on it), or end that";
+                self.add(Severity::Should, name, retiring, fix);
+            }
+            _ => {}
+        }
+        if status.drained && status.drained_remaining_ms.is_none() {
+            let fix = format!("`doyen undrain {name}`, once it may lead again");
+            self.add(Severity::Should, name, "is drained until `undrain`", fix);
+        }
+    }
+
+    /// Whether a member that may lead runs no command, while others do.
+    fn command(&mut self, name: &str, status: &Status, answers: &[(&Examined, &Diagnosis)]) {
+        let runs = |status: &Status| status.job.as_ref().is_some_and(|job| job.command);
+        let others = answers.iter().filter(|(_, answer)| runs(&answer.status));
+        let others: Vec<String> = others.map(|(it, _)| it.name.clone()).collect();
+        let is_witness = status.member(status.id).is_some_and(|own| own.witness);
+        if others.is_empty() || is_witness || status.job.is_none() || runs(status) {
+            return;
+        }
+        let verb = if others.len() == 1 { "does" } else { "do" };
+        let problem = format!("runs no command while it leads, and {} {verb}", listed(&others));
+        let fix = "start it with `doyen run` too, unless `doyen run --attach` runs beside it";
+        self.add(Severity::Should, name, problem, fix);
+    }
+
     /// Timing and preemption that differ from those of the member that was asked first.
     fn timing(&mut self, own: &Diagnosis, examined: &Examined, answer: &Diagnosis) {
         let (Some(ours), Some(theirs)) = (&own.settings, &answer.settings) else { return };
@@ -307,8 +375,15 @@ impl List {
         }
     }
 
-    /// Whether `other` can open what `name` seals.
-    fn keys(&mut self, name: &str, answer: &Diagnosis, other: &str, theirs: &Diagnosis) {
+    /// Whether `other` can open what `name` seals. `way_on`: how a rotation is continued or taken back.
+    fn keys(
+        &mut self,
+        name: &str,
+        answer: &Diagnosis,
+        other: &str,
+        theirs: &Diagnosis,
+        way_on: &str,
+    ) {
         let (ours, theirs) = (&answer.keys.in_use, &theirs.keys.in_use);
         let Some(seals) = ours.first() else { return };
         if !theirs.contains(seals) {
@@ -318,13 +393,8 @@ impl List {
             self.add(Severity::Must, name, problem, fix);
         } else if ours.len() > 1 {
             let keys = count(ours.len() as u64, "key");
-            let fix = format!("continue with `doyen keys rotate --to {seals}`");
-            self.add(
-                Severity::Should,
-                name,
-                format!("has {keys}: a rotation is not complete"),
-                fix,
-            );
+            let problem = format!("has {keys}: a rotation is not complete");
+            self.add(Severity::Should, name, problem, way_on);
         }
     }
 }
@@ -421,6 +491,101 @@ mod tests {
         assert_eq!(rejoins, of_n2(Severity::Must, "lost its state and rejoins"));
     }
 
+    /// The election is well, and the service is not.
+    #[test]
+    fn what_fails_under_the_lease_is_found() {
+        let changed = |change: &dyn Fn(&mut Value)| {
+            let mut second = diagnosis(2, &["aa"]);
+            change(&mut second["status"]);
+            found(second, 0)
+        };
+        let of_n2 = |severity, problem: &str| vec![(severity, "n2".to_owned(), problem.to_owned())];
+        let job = |of: &str, text: &str, times: u32| json!({ "command": false, "failure": { "of": of, "text": text, "times": times } });
+        let hook = "hooks.not_leader ended with exit code 3";
+        let retires = changed(&|status| {
+            (status["role"], status["retiring_ms"]) = (json!("retiring"), json!(3000));
+            status["job"] = job("not-leader", hook, 4);
+        });
+        let told = format!("has been retiring for 3.0 s: {hook}, 4 times in a row");
+        assert_eq!(retires, of_n2(Severity::Must, &told));
+        let starts = changed(&|status| status["job"] = job("not-leader", hook, 1));
+        assert_eq!(starts, of_n2(Severity::Must, &format!("can start nothing: {hook}")));
+        let fails = |role: &str, times| {
+            changed(&|status| {
+                status["role"] = json!(role);
+                status["job"] = job("command", "the command ended with exit code 1", times);
+            })
+        };
+        let told = "leads, and the command ended with exit code 1, 5 times in a row";
+        assert_eq!(fails("leader", 5), of_n2(Severity::Must, told));
+        assert_eq!(fails("leader", 1), [], "it has been started again");
+        assert_eq!(fails("follower", 5), [], "another member leads");
+        let waits = changed(&|status| {
+            (status["role"], status["retiring_ms"]) = (json!("retiring"), json!(12_000));
+        });
+        assert_eq!(waits, of_n2(Severity::Should, "has been retiring for 12.0 s"));
+        let drained = |left: Value| {
+            changed(&|status| {
+                (status["drained"], status["drained_remaining_ms"]) = (json!(true), left.clone());
+            })
+        };
+        assert_eq!(drained(Value::Null), of_n2(Severity::Should, "is drained until `undrain`"));
+        assert_eq!(drained(json!(1000)), []);
+    }
+
+    #[test]
+    fn a_member_without_the_command_of_the_others_is_found() {
+        let found = |commands: [Option<bool>; 3]| {
+            let answers = (1..).zip(commands).map(|(id, command)| {
+                let mut answer = diagnosis(id, &["aa"]);
+                answer["status"]["job"] =
+                    json!(command.map(|command| json!({ "command": command, "failure": null })));
+                let answer = serde_json::from_value::<Diagnosis>(answer).expect("a diagnosis");
+                Examined { name: format!("n{id}"), answer: Ok(answer), clock_offset_ms: 0 }
+            });
+            let answers: Vec<Examined> = answers.collect();
+            let own = answers[0].answer.as_ref().expect("an answer");
+            let found = findings(own, &answers);
+            found.into_iter().map(|it| (it.member, it.problem)).collect::<Vec<_>>()
+        };
+        let told = "runs no command while it leads, and n1 and n2 do".to_owned();
+        assert_eq!(found([Some(true), Some(true), Some(false)]), [("n3".to_owned(), told)]);
+        assert_eq!(found([Some(true), Some(true), None]), [], "an older release");
+        assert_eq!(found([Some(false); 3]), []);
+    }
+
+    /// Whichever key seals, the way on is to the newest one.
+    #[test]
+    fn a_rotation_is_continued_with_the_newest_key() {
+        let fix = |keys: [&str; 2], newest: Option<&str>| {
+            let mut first = diagnosis(1, &keys);
+            first["keys"]["newest"] = json!(newest);
+            let mut second = diagnosis(2, &["aa"]);
+            second["keys"]["newest"] = json!("aa");
+            let all = [first, second, diagnosis(3, &["aa"])];
+            let all = all.map(|it| serde_json::from_value::<Diagnosis>(it).expect("a diagnosis"));
+            let examined = (1..).zip(all.clone()).map(|(id, answer)| Examined {
+                name: format!("n{id}"),
+                answer: Ok(answer),
+                clock_offset_ms: 0,
+            });
+            let found = findings(&all[0], &examined.collect::<Vec<_>>());
+            found
+                .into_iter()
+                .find(|it| it.problem.starts_with("has 2 keys"))
+                .expect("a finding")
+                .fix
+        };
+        let to = |key: &str| format!("`doyen keys rotate --to {key}`");
+        let [aa, bb] = ["aa", "bb"].map(to);
+        let back = format!("continue with {bb}, or take it back with {aa}");
+        assert_eq!(fix(["aa", "bb"], Some("bb")), back, "it is being added");
+        let back = format!("continue with {aa}, or take it back with {bb}");
+        assert_eq!(fix(["aa", "bb"], Some("aa")), back, "the other is being retired");
+        let both = format!("give the key that is to remain: {aa} or {bb}");
+        assert_eq!(fix(["aa", "bb"], None), both);
+    }
+
     #[test]
     fn a_pause_of_elections_is_a_finding() {
         let found = |leader: Value| {
@@ -452,6 +617,19 @@ mod tests {
             .collect();
         assert!(musts.contains(&"seals with bb, which n1 does not have"), "{musts:?}");
         assert!(musts.contains(&"seals with aa, which n2 does not have"), "{musts:?}");
+    }
+
+    #[test]
+    fn a_member_that_receives_nothing_from_the_asked_one_is_not_told_to_start() {
+        let mut first = diagnosis(1, &["aa"]);
+        first["status"]["members"][2]["unreachable"] = json!([1]);
+        let own = serde_json::from_value::<Diagnosis>(first).expect("a diagnosis");
+        let why = "n3 does not answer n1: it is reachable, but too slow".to_owned();
+        let silent = Examined { name: "n3".to_owned(), answer: Err(why), clock_offset_ms: 0 };
+        let found = findings(&own, &[silent]);
+        let [finding] = &found[..] else { panic!("{found:?}") };
+        assert_eq!(finding.problem, "receives nothing from n1, which receives from it");
+        assert!(finding.fix.starts_with("let UDP from n1 to n3"), "{}", finding.fix);
     }
 
     #[test]

@@ -6,12 +6,14 @@
 //! what is left to do follows from the keys that the members have, so `--to` continues a rotation from any member and any
 //! state. A key leaves a member in sealed datagrams only.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write as _};
 
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use doyen::api::{KeyOffer, KeyRef, MemberRef};
 use doyen::node::keys::KeyReport;
+use doyen_sim::words::listed;
 use serde::Serialize;
 use serde_json::json;
 
@@ -68,6 +70,8 @@ struct Cluster {
     /// The member that is asked.
     own: String,
     members: Vec<(String, KeyReport)>,
+    /// Those that do not carry out commands of others.
+    rejecting: Vec<String>,
 }
 
 /// Why a rotation stops: a member rejects a step, or the keys are not as they should be.
@@ -79,14 +83,19 @@ impl Cluster {
     /// Asks all members. One that does not answer stops the rotation.
     fn ask(client: &AdminClient) -> Result<Self> {
         let (own, examined) = examine(client)?;
-        let mut members = Vec::new();
+        let (mut members, mut rejecting) = (Vec::new(), Vec::new());
         for member in examined {
             match member.answer {
-                Ok(answer) => members.push((member.name, answer.keys)),
+                Ok(answer) => {
+                    if answer.forwarded_commands == Some(false) && member.name != own.status.name {
+                        rejecting.push(member.name.clone());
+                    }
+                    members.push((member.name, answer.keys));
+                }
                 Err(why) => return Err(CannotReach::told(why).into()),
             }
         }
-        Ok(Self { own: own.status.name, members })
+        Ok(Self { own: own.status.name, members, rejecting })
     }
 
     /// Whether every member uses these keys, and has them in its file, in any order but for the first.
@@ -135,12 +144,20 @@ impl Rotate {
         if let Some((name, problem)) = unchangeable(&cluster) {
             bail!("{name} cannot change its keys: {problem}; nothing has changed");
         }
+        if !cluster.rejecting.is_empty() {
+            bail!(
+                "forwarded_commands = false on {}: a rotation gives every member commands. Set it to true there, or change the \
+                 keys by hand (`doyen keygen --help`); nothing has changed",
+                listed(&cluster.rejecting)
+            );
+        }
         let target = match self.to {
             Some(target) => target,
             None if !cluster.agree() || cluster.members[0].1.in_use.len() > 1 => {
                 system::note(format_args!(
-                    "a rotation is not complete: {} (the first one seals); give --to with the key that is to remain",
-                    cluster.describe()
+                    "a rotation is not complete: {} (the first one seals); {}",
+                    cluster.describe(),
+                    ways_on(cluster.members.iter().map(|(_, report)| report))
                 ));
                 return Ok(Answer::No);
             }
@@ -159,6 +176,28 @@ impl Rotate {
                     Err(error) => Err(error),
                 }
             }
+        }
+    }
+}
+
+/// How a rotation that is not complete is continued or taken back, by what the members say of their keys. Which keys they
+/// have does not tell: an old key that is being retired looks like a new one that is being added.
+pub(super) fn ways_on<'a>(reports: impl Iterator<Item = &'a KeyReport>) -> String {
+    let (mut keys, mut newest) = (BTreeSet::new(), BTreeSet::new());
+    for report in reports {
+        keys.extend(&report.in_use);
+        // Of a single key nothing follows.
+        newest.extend(report.newest.as_ref().filter(|_| report.in_use.len() > 1));
+    }
+    let rotate = |key: &&String| format!("`doyen keys rotate --to {key}`");
+    match newest.first() {
+        Some(new) if newest.len() == 1 => {
+            let others: Vec<String> = keys.iter().filter(|key| *key != new).map(rotate).collect();
+            format!("continue with {}, or take it back with {}", rotate(new), others.join(" or "))
+        }
+        _ => {
+            let all: Vec<String> = keys.iter().map(rotate).collect();
+            format!("give the key that is to remain: {}", all.join(" or "))
         }
     }
 }

@@ -14,6 +14,7 @@ use doyen::clock::Moment;
 use doyen::guardian::lease_file::{Lease, LeaseReader};
 use doyen::leadership::{FencingToken, LeadershipState};
 use doyen::lock::{Claim, ClaimState};
+use doyen::node::status::Job;
 use doyen::node::{Handle, Work};
 use doyen_core::change::{ElectionReason, LeaderChange};
 use doyen_core::members::NodeId;
@@ -162,6 +163,13 @@ impl Node {
             matches!(entry.change, LeaderChange::BecameLeader { term: of, reason: ElectionReason::Transferred { .. } }
                 if of.0 == term)
         })
+    }
+
+    /// Shows in the status of the node in this process what runs under its lease.
+    pub(super) fn show(&self, job: &Job) {
+        if let Self::Own { handle, .. } = self {
+            handle.show_job(job.clone());
+        }
     }
 
     /// Stops the node in this process; another one goes on.

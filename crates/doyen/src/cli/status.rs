@@ -106,6 +106,9 @@ fn head(status: &Snapshot) -> String {
     }
     lines.extend(status.paused().map(|paused| styled(BAD, paused)));
     lines.extend(status.work().map(|work| format!("{name} {work}")));
+    lines.extend(
+        status.job_failure().map(|failure| format!("{name}: {}", styled(BAD, failure.to_string()))),
+    );
     lines.extend(status.drain().map(|drain| format!("{name} {drain}")));
     let warning = if leases == Ok(false) { ", which does not tolerate partitions" } else { "" };
     let start = incarnation.0;
@@ -114,18 +117,41 @@ fn head(status: &Snapshot) -> String {
     lines.join("\n") + "\n"
 }
 
-/// What would happen without the leader of a quorum, if no other member is eligible.
+/// What would happen without the leader of a quorum, if no other member is eligible and reaches a majority.
 pub(crate) fn shortage(status: &Snapshot, leader: NodeId) -> String {
-    let all = status.members.len();
-    let left = status.members.iter().filter(|it| it.reachable && it.id != leader).count();
-    let (name, needed) = (status.name_of(leader), all / 2 + 1);
-    match left < needed {
-        true => format!(
+    let left: Vec<&MemberStatus> =
+        status.members.iter().filter(|it| it.reachable && it.id != leader).collect();
+    let (name, all) = (status.name_of(leader), status.members.len());
+    let needed = all / 2 + 1;
+    if left.len() < needed {
+        let left = left.len();
+        return format!(
             "no failover possible: losing {name} would leave {left} of {all} members, and {needed} are needed"
+        );
+    }
+    let misses = |one: &MemberStatus, other: &MemberStatus| {
+        one.id != other.id && status.reaches(one, other) == Some(false)
+    };
+    let has_majority = |member: &MemberStatus| {
+        left.iter().filter(|other| !misses(member, other)).count() >= needed
+    };
+    let is_drained = |it: &MemberStatus| !it.eligible || (it.id == status.id && status.drained);
+    // Of another member it is not known whether it is drained with `--never`.
+    let could_lead = |it: &MemberStatus| !(it.witness || it.id == status.id && status.never_leads);
+    let drained = left.iter().filter(|it| is_drained(it) && could_lead(it) && has_majority(it));
+    let drained: Vec<&str> = drained.map(|it| &*it.name).collect();
+    let apart = left.iter().enumerate().flat_map(|(place, one)| {
+        let missed = left[place + 1..].iter().filter(|it| misses(one, it) || misses(it, one));
+        missed.map(|other| format!("{} and {} do not reach each other", one.name, other.name))
+    });
+    let apart: Vec<String> = apart.collect();
+    match (drained.is_empty(), apart.is_empty()) {
+        (false, _) => format!(
+            "without {name}, only {} could take over: drained, unless with --never",
+            drained.join(" or ")
         ),
-        false => {
-            format!("without {name}, only a drained member could take over; a witness never leads")
-        }
+        (true, false) => format!("no failover possible without {name}: {}", apart.join("; ")),
+        (true, true) => format!("no failover possible: without {name}, no member may lead"),
     }
 }
 
@@ -196,4 +222,52 @@ fn matrix(status: &Snapshot) -> String {
         rows.push([row.name.clone()].into_iter().chain(status.members.iter().map(cell)).collect());
     }
     table(&format!("l{}", "r".repeat(status.members.len())), &rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// What n1 says would happen without n2, if this is so of three members that reach each other.
+    fn told(change: impl Fn(&mut Value)) -> String {
+        let member = |id: u32| {
+            json!({
+                "id": id, "name": format!("n{id}"), "address": "192.0.2.1:7400", "observed_address": null,
+                "priority": id, "witness": false, "reachable": true, "config_mismatch": false, "last_seen_ms": 10,
+                "rtt_us": 100, "unreachable": [], "eligible": true, "recent_failures": 0,
+            })
+        };
+        let mut status = json!({
+            "cluster": "orders", "algorithm": "quorum", "version": "0.1.0", "id": 1, "name": "n1", "incarnation": 1,
+            "role": "follower", "leader": 2, "term": 4, "lease": null, "why": null, "rejoining": false,
+            "drained": false, "never_leads": false, "drained_remaining_ms": null, "preference": null, "next": null,
+            "succession": [2], "members": (1..=3).map(member).collect::<Vec<_>>(),
+        });
+        change(&mut status);
+        shortage(&serde_json::from_value(status).expect("a status"), NodeId(2))
+    }
+
+    #[test]
+    fn why_no_member_is_next_is_said_as_it_is() {
+        let apart = told(|status| {
+            status["members"][2]["unreachable"] = json!([1]);
+        });
+        assert_eq!(apart, "no failover possible without n2: n1 and n3 do not reach each other");
+        let drain = |status: &mut Value| {
+            status["members"][2]["eligible"] = json!(false);
+            (status["drained"], status["never_leads"]) = (json!(true), json!(true));
+        };
+        let n3 = "without n2, only n3 could take over: drained, unless with --never";
+        assert_eq!(told(drain), n3);
+        let witness = told(|status| {
+            drain(status);
+            status["members"][2]["witness"] = json!(true);
+        });
+        assert_eq!(witness, "no failover possible: without n2, no member may lead");
+        let alone = told(|status| status["members"][2]["reachable"] = json!(false));
+        let losing = "no failover possible: losing n2 would leave 1 of 3 members, and 2 are needed";
+        assert_eq!(alone, losing);
+    }
 }

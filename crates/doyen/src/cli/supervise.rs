@@ -17,6 +17,7 @@ use doyen::guardian::control::{Killed, Report, Request};
 use doyen::guardian::lease_file::LeaseFile;
 use doyen::guardian::{CANNOT_EXECUTE, FAILED, Guardian, Handover, Hook, Hooks, NOT_FOUND, Plan};
 use doyen::node::Handle;
+use doyen::node::status::{Job as JobStatus, JobPart};
 use rustix::fs::{Access, access};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, watch};
@@ -229,6 +230,8 @@ struct Supervisor<'a> {
     guardian: Arc<Guardian>,
     reports: mpsc::UnboundedReceiver<Report>,
     job: Job,
+    /// What the status of the node shows.
+    shown: JobStatus,
     /// How often the command has ended soon after its start.
     failures: u32,
     /// How often the hook for a member that does not lead has failed in a row.
@@ -280,6 +283,8 @@ impl<'a> Supervisor<'a> {
         hooks: Option<watch::Receiver<Hooks>>,
     ) -> Result<Self> {
         let (guardian, reports) = start_guardian(&node, options, &options.hooks)?;
+        let shown = JobStatus { command: !options.command.is_empty(), failure: None };
+        node.show(&shown);
         Ok(Self {
             node,
             options,
@@ -289,6 +294,7 @@ impl<'a> Supervisor<'a> {
             guardian,
             reports,
             job: Job::Clearing { held: None },
+            shown,
             failures: 0,
             hook_failures: 0,
             code: None,
@@ -421,6 +427,13 @@ impl<'a> Supervisor<'a> {
             self.drops_hooks = false;
             self.use_hooks(Hooks::default());
         }
+        if let Job::Runs { since, .. } = self.job
+            && self.failures > 0
+            && since.elapsed() >= STARTED_WELL
+        {
+            self.failures = 0;
+            self.show_success(JobPart::Command);
+        }
         let may_start = leads && self.has_work() && !self.is_ending();
         // A command goes on, and what hooks did is undone when it has ended; hooks alone have nothing to wait for.
         let ends = retires
@@ -471,15 +484,19 @@ impl<'a> Supervisor<'a> {
     fn on_report(&mut self, report: Option<Report>) -> Result<()> {
         match report {
             Some(Report::Started { pid: Some(pid) }) => {
+                self.show_success(JobPart::Start);
                 info!("started the command, beneath process {pid}");
             }
             Some(Report::Started { pid: None }) => {
                 self.failures = 0;
+                self.show_success(JobPart::Start);
                 info!("{} succeeded", Hook::Leader.name());
             }
             Some(Report::Ready) => self.become_idle(BACK_OFF[0]),
             Some(Report::HookFailed { hook: Hook::NotLeader, why }) => {
                 self.hook_failures += 1;
+                let name = Hook::NotLeader.name();
+                self.show_failure(JobPart::NotLeader, format!("{name} {why}"));
                 warn!(
                     "{} {why} (failure {}); until it succeeds, a lease of this member is not given up and nothing is started: running it again",
                     Hook::NotLeader.name(),
@@ -494,6 +511,7 @@ impl<'a> Supervisor<'a> {
                 match failed {
                     true => {
                         warn!("not started: {why}");
+                        self.show_failure(JobPart::Start, why);
                         self.fail();
                     }
                     false => info!("not started: {why}"),
@@ -549,13 +567,30 @@ impl<'a> Supervisor<'a> {
         }
         if since.elapsed() >= STARTED_WELL {
             self.failures = 0;
+            self.show_success(JobPart::Command);
         }
+        let how = match code {
+            129.. => format!("signal {} ended the command", code - 128),
+            _ => format!("the command ended with exit code {code}"),
+        };
+        self.show_failure(JobPart::Command, how);
         self.fail();
+    }
+
+    fn show_failure(&mut self, of: JobPart, text: String) {
+        self.shown.fail(of, text);
+        self.node.show(&self.shown);
+    }
+
+    fn show_success(&mut self, of: JobPart) {
+        self.shown.succeed(of);
+        self.node.show(&self.shown);
     }
 
     /// Nothing runs, and nothing is started before this time has passed. The lease is no longer held.
     fn become_idle(&mut self, wait: Duration) {
         if std::mem::take(&mut self.hook_failures) > 0 {
+            self.show_success(JobPart::NotLeader);
             info!("{} succeeded", Hook::NotLeader.name());
         }
         let idle = Job::Idle { not_before: Instant::now() + wait };

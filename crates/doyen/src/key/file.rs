@@ -8,6 +8,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use zeroize::Zeroizing;
 
@@ -15,6 +16,9 @@ use super::{Key, KeyError, Keyring, without_comment};
 
 /// In bytes. A longer file is not a key file.
 const LONGEST: u64 = 64 * 1024;
+
+/// Begins the comment behind a key that says when it was added: for display, and to tell which of several keys is new.
+const ADDED: &str = "# added ";
 
 /// Who may read a key file besides root.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -56,14 +60,25 @@ impl KeyFile {
         Ok(Draft::of(&self.path, self.readers)?.ring)
     }
 
-    /// Adds a key at the end, if it does not have it.
+    /// Adds a key at the end, with the time, if it does not have it.
     pub fn add(&self, key: &Key) -> Result<(), KeyFileError> {
         let mut draft = Draft::of(&self.path, self.readers)?;
         if draft.ring.keys().contains(key) {
             return Ok(());
         }
-        draft.lines.push(Zeroizing::new(key.to_line()));
+        draft.lines.push(added_now(key));
         draft.replace()
+    }
+
+    /// The fingerprint of the key that was added last; none if no line says when its key was added.
+    pub fn newest(&self) -> Result<Option<String>, KeyFileError> {
+        let draft = Draft::of(&self.path, self.readers)?;
+        let (lines, fingerprints) = (draft.key_lines(), draft.ring.fingerprints());
+        let added = lines.iter().zip(fingerprints).filter_map(|(&line, fingerprint)| {
+            let (_, time) = draft.lines[line].split_once(ADDED)?;
+            Some((humantime::parse_rfc3339(time.trim()).ok()?, fingerprint))
+        });
+        Ok(added.max().map(|(_, fingerprint)| fingerprint))
     }
 
     /// The fingerprints of its keys, of which a rotation needs two.
@@ -116,6 +131,18 @@ impl KeyFile {
         let access = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
         rustix::fs::access(folder, access).map_err(|error| unwritable(error.into()))
     }
+}
+
+/// The line of a key that is being added.
+fn added_now(key: &Key) -> Zeroizing<String> {
+    let (line, time) =
+        (Zeroizing::new(key.to_line()), humantime::format_rfc3339_millis(SystemTime::now()));
+    let time = format!(" {ADDED}{time}");
+    // It does not grow, which would leave a copy behind.
+    let mut text = Zeroizing::new(String::with_capacity(line.len() + time.len()));
+    text.push_str(&line);
+    text.push_str(&time);
+    text
 }
 
 /// What to do about a mode that exposes the keys.
@@ -397,10 +424,12 @@ mod tests {
         set_mode(&keys_in(&folder), 0o400);
         let text = || fs::read_to_string(keys_in(&folder)).unwrap();
         let keys = || Keyring::read(&keys_in(&folder)).unwrap().keys;
-        let (old_line, new_line) = (old.to_line(), new.to_line());
-
         let rotated = KeyFile::private(keys_in(&folder));
+        assert_eq!(rotated.newest().unwrap(), None);
         rotated.add(&new).unwrap();
+        let (old_line, new_line) = (old.to_line(), text().lines().last().unwrap().to_owned());
+        assert!(new_line.starts_with(&format!("{} {ADDED}", new.to_line())), "{new_line}");
+        assert_eq!(rotated.newest().unwrap(), Some(new.fingerprint()));
         assert_eq!(text(), format!("# ours\n{old_line} # old\n# the end\n{new_line}\n"));
         assert_eq!(keys(), [old.clone(), new.clone()]);
         // An interrupted step of a process with the same id, as in a container, has left its draft.
@@ -408,6 +437,7 @@ mod tests {
         rotated.promote(&new.fingerprint(), None).unwrap();
         assert_eq!(text(), format!("# ours\n{new_line}\n{old_line} # old\n# the end\n"));
         assert_eq!(keys(), [new.clone(), old]);
+        assert_eq!(rotated.newest().unwrap(), Some(new.fingerprint()), "also when it seals");
         rotated.retire(&new.fingerprint(), None).unwrap();
         assert_eq!(text(), format!("# ours\n{new_line}\n# the end\n"));
         assert_eq!((keys(), mode(&keys_in(&folder)), entries(&folder)), (vec![new], 0o400, 1));

@@ -604,8 +604,10 @@ impl Host {
         status.set_view(self.member.view(), self.lease_deadline());
         status.set_diagnostics(diagnostics, &reachable);
         status.set_network(&self.network, &reachable);
-        let work = self.publisher.work_since().map(|since| now.since(since));
-        status.work_ms = work.map(|lasting| lasting.as_millis() as u64);
+        let lasting = |since| now.since(since).as_millis() as u64;
+        status.work_ms = self.publisher.work_since().map(lasting);
+        status.retiring_ms = self.publisher.retiring_since().map(lasting);
+        status.job = Some(self.publisher.job());
         status.last_leader = self.last_leader(now).filter(|_| status.leader.is_none());
         status.set_roles();
         self.publish(status);

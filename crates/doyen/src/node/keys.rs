@@ -41,6 +41,9 @@ pub struct KeyReport {
     pub in_use: Vec<String>,
     /// The keys in the file; none if the node has no key file, or if it cannot be read.
     pub in_file: Option<Vec<String>>,
+    /// The key in the file that was added last, if the file says so: the one that a rotation is about to leave.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub newest: Option<String>,
     /// Why a rotation cannot change the file, if that is so.
     pub problem: Option<String>,
 }
@@ -123,23 +126,21 @@ impl Handle {
 
     /// The fingerprints of the keys.
     pub async fn key_report(&self) -> KeyReport {
-        let in_use = self.keys.in_use().clone();
+        let report = |in_file, newest, problem| {
+            let in_use = self.keys.in_use().clone();
+            KeyReport { in_use, in_file, newest, problem }
+        };
         let Some(file) = self.keys.file.clone() else {
-            let problem = Some("no key_file is configured".to_owned());
-            return KeyReport { in_use, in_file: None, problem };
+            return report(None, None, Some("no key_file is configured".to_owned()));
         };
         let read = blocking(move || {
-            let fingerprints = file.read()?.fingerprints();
-            Ok((fingerprints, file.check_writable().err().map(|error| error.to_string())))
+            let problem = file.check_writable().err().map(|error| error.to_string());
+            Ok((file.read()?.fingerprints(), file.newest()?, problem))
         });
         match read.await {
-            Ok((fingerprints, problem)) => {
-                KeyReport { in_use, in_file: Some(fingerprints), problem }
-            }
-            Err(CommandError::InvalidKeys(problem)) => {
-                KeyReport { in_use, in_file: None, problem: Some(problem) }
-            }
-            Err(error) => KeyReport { in_use, in_file: None, problem: Some(error.to_string()) },
+            Ok((in_file, newest, problem)) => report(Some(in_file), newest, problem),
+            Err(CommandError::InvalidKeys(problem)) => report(None, None, Some(problem)),
+            Err(error) => report(None, None, Some(error.to_string())),
         }
     }
 

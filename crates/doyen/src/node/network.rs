@@ -135,7 +135,8 @@ pub(super) struct Peer {
     resolved: Option<Moment>,
     /// Whether it last answered a challenge from another configuration.
     pub(super) config_mismatch: bool,
-    /// Why a datagram from its address was rejected, and when. The address proves nothing, so this is only shown.
+    /// Why a datagram from it, or from its address, was last rejected, and when. An address proves nothing, so this is only
+    /// shown.
     rejected: Option<(Rejection, Moment)>,
     /// When a datagram from its address was last dropped that it should not have sent.
     last_dropped: Option<Moment>,
@@ -321,7 +322,7 @@ impl Network {
         }
         if same.is_none() || contact.accepted > peer.accepted {
             peer.last_seen = Some(Moment::now());
-            peer.config_mismatch = false;
+            (peer.config_mismatch, peer.rejected) = (false, None);
         }
         let known = same.map_or(EARLIEST, |(_, version)| version);
         let speaks = if session == contact.met.session { version.max(known) } else { known };
@@ -559,7 +560,10 @@ impl Peer {
             _ => None,
         };
         if opened.envelope.configuration != configuration {
-            self.config_mismatch |= answered.is_some();
+            if answered.is_some() {
+                self.config_mismatch = true;
+                self.rejected = Some((Rejection::Configuration, Moment::now()));
+            }
             return Err(Rejection::Configuration);
         }
         if let Content::Relay(_) | Content::Rider(_) = opened.content {
@@ -609,8 +613,7 @@ impl Peer {
     /// Why it is unreachable although datagrams arrive from its address.
     pub(super) fn rejected(&self, now: Moment) -> Option<Rejection> {
         let recent = self.rejected.filter(|(_, at)| now.since(*at) < REJECTED);
-        let is_mismatch = self.config_mismatch.then_some(Rejection::Configuration);
-        is_mismatch.or(recent.map(|(reason, _)| reason))
+        recent.map(|(reason, _)| reason)
     }
 
     /// Records a challenge that is being sent.
@@ -873,6 +876,7 @@ mod tests {
                 &Counters::default(),
             );
             assert_eq!(admitted, Err(Rejection::Configuration));
+            assert_eq!(peer.rejected(Moment::now()).is_some(), peer.config_mismatch);
             peer.config_mismatch
         };
         assert!(!mismatches(envelope, Content::Election(b"text")));
@@ -883,6 +887,21 @@ mod tests {
         );
         assert!(!mismatches(earlier, Content::Greeting(greeting(None, Some(4)))), "a recording");
         assert!(mismatches(envelope, Content::Greeting(greeting(None, Some(4)))));
+    }
+
+    #[test]
+    fn the_newest_rejection_is_shown_for_a_while() {
+        let at = Moment::now();
+        let later = at.after_nanos(REJECTED.as_nanos() as u64);
+        let mismatch = Peer {
+            config_mismatch: true,
+            rejected: Some((Rejection::Configuration, at)),
+            ..Peer::default()
+        };
+        assert_eq!(mismatch.rejected(at), Some(Rejection::Configuration));
+        assert_eq!(mismatch.rejected(later), None, "it may have gone");
+        let key = Peer { rejected: Some((Rejection::Key, later)), ..mismatch };
+        assert_eq!(key.rejected(later), Some(Rejection::Key));
     }
 
     /// What an earlier process sent, or what was sent to one, is not passed on.

@@ -19,7 +19,7 @@ use super::history;
 use super::inbox::{self, Inbox};
 use super::log::{LogLine, Logger};
 use super::relay::{self, Relayed};
-use super::status::{Entry, Status};
+use super::status::{Entry, Job, Status};
 use crate::clock::{Moment, unix_ms};
 use crate::config::Settings;
 use crate::guardian::lease_file::{Lease, LeaseFile};
@@ -38,6 +38,8 @@ pub(super) struct Channels {
     pub(super) history: watch::Sender<Arc<Vec<Entry>>>,
     pub(super) counters: Arc<Counters>,
     pub(super) relayed: mpsc::Sender<Relayed>,
+    /// What is shown of what runs under the lease.
+    pub(super) job: watch::Receiver<Job>,
 }
 
 /// The readers' side of the channels.
@@ -49,6 +51,7 @@ pub(super) struct Subscription {
     pub(super) history: watch::Receiver<Arc<Vec<Entry>>>,
     pub(super) counters: Arc<Counters>,
     pub(super) relayed: Inbox<Relayed>,
+    pub(super) job: watch::Sender<Job>,
 }
 
 /// Both sides, with `status` as the first snapshot.
@@ -58,6 +61,7 @@ pub(super) fn channels(status: Status) -> (Channels, Subscription) {
     let (history, history_reader) = watch::channel(Arc::default());
     let (counters, permits) = (Arc::<Counters>::default(), Permits::default());
     let (relayed, inbox) = inbox::channel(relay::WAITING);
+    let (job, job_reader) = watch::channel(Job::default());
     let subscription = Subscription {
         leadership: leadership_reader,
         permits: permits.clone(),
@@ -65,8 +69,11 @@ pub(super) fn channels(status: Status) -> (Channels, Subscription) {
         history: history_reader,
         counters: Arc::clone(&counters),
         relayed: inbox,
+        job,
     };
-    (Channels { leadership, permits, status, history, counters, relayed }, subscription)
+    let channels =
+        Channels { leadership, permits, status, history, counters, relayed, job: job_reader };
+    (channels, subscription)
 }
 
 /// Publishes what the loop knows, and writes the log.
@@ -77,6 +84,8 @@ pub(super) struct Publisher {
     pub(super) log: Logger,
     /// Since when this member has been a candidate without a lease.
     candidate_since: Option<Moment>,
+    /// Since when this member has been about to transfer leadership.
+    retiring_since: Option<Moment>,
     /// Writes the history to disk.
     writer: Option<history::file::Writer>,
     /// The leader that was known last, its term, and when it was last known to lead.
@@ -108,6 +117,7 @@ impl Publisher {
             settings,
             log,
             candidate_since: None,
+            retiring_since: None,
             writer: None,
             last_leader: None,
             reason: None,
@@ -194,6 +204,16 @@ impl Publisher {
         self.channels.permits.work_since()
     }
 
+    /// Since when this member has been about to transfer leadership, if it is.
+    pub(super) fn retiring_since(&self) -> Option<Moment> {
+        self.retiring_since
+    }
+
+    /// What is shown of what runs under the lease.
+    pub(super) fn job(&self) -> Job {
+        self.channels.job.borrow().clone()
+    }
+
     /// Publishes the view and the deadline of the lease. Every later read returns these.
     pub(super) fn announce(&mut self, view: View, lease_deadline: Option<Moment>) {
         let View { leader, term, role, .. } = view;
@@ -204,8 +224,13 @@ impl Publisher {
             Role::Follower => self.candidate_since = None,
             Role::Leader | Role::Retiring => {}
         }
-        if role != Role::Retiring {
-            self.closed_lease = None;
+        match role {
+            Role::Retiring => {
+                self.retiring_since.get_or_insert_with(Moment::now);
+            }
+            Role::Leader | Role::Follower | Role::Candidate => {
+                (self.closed_lease, self.retiring_since) = (None, None);
+            }
         }
         if let Some(leader) = leader {
             self.last_leader = Some((leader, term, Moment::now()));

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::inspect::Diagnostics;
 use super::network::{Network, canonical};
+use super::wire::Rejection;
 use crate::clock::Moment;
 use crate::config::Settings;
 
@@ -26,7 +27,7 @@ pub struct Status {
     pub algorithm: String,
     /// The version of the program.
     pub version: String,
-    /// A number for its member list and algorithm, the same on all members that can work together.
+    /// A number for its member list, its algorithm and the lease of its groups, the same on all members that can work together.
     #[serde(default)]
     pub configuration: String,
     /// The fingerprints of its keys: it seals with the first, and opens with all of them. Without a key file, that
@@ -59,6 +60,12 @@ pub struct Status {
     /// `doyen run`, a hook, or the work of a program. Null if nothing does.
     #[serde(default)]
     pub work_ms: Option<u64>,
+    /// How long it has been about to transfer leadership, in milliseconds: its role is `retiring`. Null if it is not.
+    #[serde(default)]
+    pub retiring_ms: Option<u64>,
+    /// What it runs under its lease, and what fails of that; null of an older release.
+    #[serde(default)]
+    pub job: Option<Job>,
     /// Why the leader leads, as text.
     pub why: Option<String>,
     /// Whether it has lost its state and waits for an answer from every other member.
@@ -121,6 +128,64 @@ impl Lease {
     pub(crate) fn new(deadline: Moment, now: Moment) -> Self {
         let remaining_ms = deadline.since(now).as_millis() as u64;
         Self { until: deadline.as_nanos(), remaining_ms }
+    }
+}
+
+/// What `doyen run` and the hooks of a node do under its lease: for display, never for decisions.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+pub struct Job {
+    /// Whether a command runs while this member leads (`doyen run`).
+    pub command: bool,
+    /// The last failure, until what failed succeeds; a command has if it runs for ten seconds.
+    pub failure: Option<JobFailure>,
+}
+
+/// A failure of what runs under the lease of a node.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+pub struct JobFailure {
+    /// What failed.
+    pub of: JobPart,
+    /// What went wrong, as text: with the exit code, if there is one.
+    pub text: String,
+    /// How many times in a row it has failed.
+    pub times: u32,
+}
+
+/// A part of what runs under the lease of a node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+pub enum JobPart {
+    /// `hooks.leader`, or the start of the command.
+    Start,
+    /// The command.
+    Command,
+    /// `hooks.not_leader`, for whose success a lease waits.
+    NotLeader,
+}
+
+impl Job {
+    /// Something has failed once more.
+    pub fn fail(&mut self, of: JobPart, text: String) {
+        let before =
+            self.failure.as_ref().filter(|last| last.of == of).map_or(0, |last| last.times);
+        self.failure = Some(JobFailure { of, text, times: before.saturating_add(1) });
+    }
+
+    /// Something has succeeded.
+    pub fn succeed(&mut self, of: JobPart) {
+        self.failure.take_if(|last| last.of == of);
+    }
+}
+
+impl fmt::Display for JobFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.times {
+            1 => f.write_str(&self.text),
+            times => write!(f, "{}, {times} times in a row", self.text),
+        }
     }
 }
 
@@ -209,7 +274,7 @@ pub struct MemberStatus {
     /// not become silent. True for the node itself.
     #[serde(alias = "heard")]
     pub reachable: bool,
-    /// Whether it is ignored because its member list or its algorithm differs from this node's.
+    /// Whether it is ignored because its member list, its algorithm or the lease of its groups differs from this node's.
     #[serde(alias = "configured_otherwise")]
     pub config_mismatch: bool,
     /// Why this node rejects the datagrams that arrive from its address, if that is why it is unreachable: `key`,
@@ -306,6 +371,8 @@ impl Status {
             term: Term::default(),
             lease: None,
             work_ms: None,
+            retiring_ms: None,
+            job: None,
             why: None,
             rejoining: false,
             drained: false,
@@ -375,8 +442,8 @@ impl Status {
             }
             let Some(peer) = network.peer(member.id) else { continue };
             member.observed_address = peer.observed_address().map(canonical);
-            member.config_mismatch = peer.config_mismatch;
             let rejected = peer.rejected(now).filter(|_| !member.reachable);
+            member.config_mismatch = rejected == Some(Rejection::Configuration);
             member.rejected = rejected.map(|reason| reason.name().to_owned());
             member.last_seen_ms = peer.last_seen.map(|at| now.since(at).as_millis() as u64);
             member.rtt_us = peer.round_trip.map(|trip| trip.as_micros() as u64);
@@ -473,6 +540,11 @@ impl Status {
         })
     }
 
+    /// What fails of what this node runs under its lease. None if nothing does.
+    pub fn job_failure(&self) -> Option<&JobFailure> {
+        self.job.as_ref()?.failure.as_ref()
+    }
+
     /// As text: that this node rejoins, and which members have not answered. None if it does not.
     pub fn rejoin(&self) -> Option<String> {
         let awaited = self.members.iter().filter(|member| !member.reachable);
@@ -506,9 +578,9 @@ impl MemberStatus {
                 Some("has a protocol version that this node cannot read: finish the upgrade")
             }
             "cluster" => Some("belongs to another cluster: compare the names and the addresses"),
-            "configuration" => {
-                Some("has another member list or algorithm: compare the configurations")
-            }
+            "configuration" => Some(
+                "has another member list, algorithm or groups/group_lease: compare the configurations",
+            ),
             _ => Some("sends what this node rejects: see its log"),
         }
     }

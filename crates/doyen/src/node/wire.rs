@@ -127,7 +127,7 @@ rejections! {
     Stranger = "stranger",
     /// It is for another member or another group.
     Misdirected = "misdirected",
-    /// Its sender has another configuration: another member list or algorithm.
+    /// Its sender has another configuration: another member list, algorithm or lease of groups.
     Configuration = "configuration",
     /// It is from or for another session.
     Session = "session",

@@ -146,7 +146,11 @@ fn a_member_may_reject_forwarded_commands_and_still_be_read() {
     trial.follow(3, &[1, 2, 3]);
     let drained = trial.command(1, &["drain", "n2"]);
     assert_eq!(drained.status.code(), Some(1), "{drained:?}");
-    assert!(complaint(&drained).contains("forwarded_commands = false"), "{drained:?}");
+    let told = "n2 rejects forwarded commands (forwarded_commands = false)";
+    assert!(complaint(&drained).contains(told), "{drained:?}");
+    let rotated = trial.command(1, &["keys", "rotate"]);
+    assert!(complaint(&rotated).contains("forwarded_commands = false on n2"), "{rotated:?}");
+    assert_eq!(trial.status(1).expect("it answers").keys.len(), 1, "no key was created");
     assert!(!trial.status(2).expect("it answers").drained);
     let shown = trial.command(1, &["status", "n2"]);
     assert!(said(&shown).contains("seen from n2"), "{shown:?}");

@@ -457,7 +457,10 @@ fn a_member_with_another_configuration_is_ignored() {
     assert_eq!(status.members[0].unreachable, Some(vec![NodeId(3)]));
     let explained = doyen(&["explain", "--node", trial.url(1)]);
     let explained = String::from_utf8_lossy(&explained.stdout).into_owned();
-    assert!(explained.contains("has another member list or algorithm"), "{explained}");
+    assert!(
+        explained.contains("has another member list, algorithm or groups/group_lease"),
+        "{explained}"
+    );
 }
 
 #[test]

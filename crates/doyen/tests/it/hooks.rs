@@ -159,14 +159,28 @@ fn a_hook_that_fails_holds_the_lease_until_it_succeeds() {
     assert_eq!(failures(), before);
     let status = cluster.trial.status(leader).expect("an answer");
     assert!(status.role == Role::Retiring && status.lease.is_some(), "it still has the lease");
+    cluster.trial.wait("a failure after another", || {
+        (cluster.trial.status(leader)?.job_failure()?.times > 1).then_some(())
+    });
     let shown = cluster.trial.command(leader, &["status"]);
     let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
     let waits = format!("n{leader} is about to transfer leadership, and waits for its job or hook");
     assert!(shown.contains(&waits) && shown.contains("retiring"), "{shown}");
+    let failure = "hooks.not_leader ended with exit code 1, ";
+    assert!(shown.contains(&format!("n{leader}: {failure}")), "{shown}");
+    let other = Cluster::others(leader)[0];
+    let doctor = cluster.trial.command(other, &["doctor"]);
+    let told = String::from_utf8_lossy(&doctor.stdout).into_owned();
+    assert_eq!(doctor.status.code(), Some(1), "{told}");
+    let retires = format!("must    n{leader}: has been retiring for ");
+    assert!(told.contains(&retires) && told.contains(failure), "{told}");
     let by = fs::read_to_string(cluster.folder.join("held/by")).unwrap();
     assert_eq!(by.trim(), format!("n{leader}"), "and the thing");
     fs::remove_file(&stuck).unwrap();
     let next = cluster.holder(&Cluster::others(leader));
+    cluster.trial.wait("the failure is over", || {
+        cluster.trial.status(leader)?.job_failure().is_none().then_some(())
+    });
     // A hook that fails after a crash: nothing is released, and the next leader waits for the lease.
     cluster.trial.agree(&[1, 2, 3]);
     fs::write(cluster.folder.join(format!("stuck-n{next}")), "").unwrap();

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::process::Output;
 
 use crate::support::{Plan, Trial, complaint};
-use doyen::key::{Key, Keyring};
+use doyen::key::{Key, KeyFile, Keyring};
 use serde_json::Value;
 
 fn said(output: &Output) -> String {
@@ -67,7 +67,11 @@ fn keys_are_rotated_from_one_place_and_a_rotation_is_continued_from_any_state() 
         (1..=3).for_each(|member| give(&trial, member, &interrupted[member - 1]));
         let plain = trial.command(1, &["keys", "rotate"]);
         assert_eq!(plain.status.code(), Some(1), "{plain:?}");
-        assert!(complaint(&plain).contains("give --to"), "{}", complaint(&plain));
+        assert!(
+            complaint(&plain).contains("give the key that is to remain: `doyen keys rotate --to "),
+            "{}",
+            complaint(&plain)
+        );
         let report = trial.wait("nothing must be mended", || {
             let (code, report) = doctor(&trial, 1);
             (code == Some(0)).then_some(report)
@@ -108,6 +112,19 @@ fn a_member_that_goes_away_stops_a_rotation_before_it_is_locked_out() {
     let rotated = trial.command(1, &["keys", "rotate", "--to", &new.fingerprint()]);
     assert!(rotated.status.success(), "{}{}", said(&rotated), complaint(&rotated));
     assert!((1..=3).all(|member| keys(&trial, member) == [new.fingerprint()]));
+
+    // A new key that only n2 has: it was added last, whichever seals.
+    let file = KeyFile::private(trial.folder_of(2).join("key"));
+    file.add(&Key::generate().expect("a key")).expect("it is added");
+    let newest = keys(&trial, 2)[1].clone();
+    let told = format!("continue with `doyen keys rotate --to {newest}`, or take it back with");
+    let reloaded = trial.command(2, &["reload-keys"]);
+    assert!(reloaded.status.success(), "{}", complaint(&reloaded));
+    let plain = trial.command(1, &["keys", "rotate"]);
+    assert!(complaint(&plain).contains(&told), "{}", complaint(&plain));
+    let (_, report) = doctor(&trial, 1);
+    let fix = report["findings"][0]["fix"].as_str().unwrap_or_default();
+    assert!(fix.starts_with(&told), "{report}");
 }
 
 #[test]

@@ -386,3 +386,25 @@ fn what_cannot_be_safe_is_refused() {
     let wide = refused(&Plan::default(), &["--margin", "1s"]);
     assert!(wide.contains("or a shorter margin"), "{wide}");
 }
+
+#[test]
+fn a_command_that_keeps_failing_and_a_member_without_one_are_found() {
+    let mut trial = Trial::found(&Plan { preemption: "never", ..Plan::default() });
+    trial.run(1);
+    for member in [2, 3] {
+        trial.run_job(member, &["--uncontained"], &["sh", "-c", "exit 7"]);
+    }
+    let leader = trial.agree(&[1, 2, 3]);
+    if leader == 1 {
+        let given = trial.command(1, &["transfer", "n2"]);
+        assert!(given.status.success(), "{given:?}");
+    }
+    let told = trial.wait("the failures are found", || {
+        let doctor = trial.command(1, &["doctor"]);
+        let told = String::from_utf8_lossy(&doctor.stdout).into_owned();
+        let fails = told.contains(": leads, and the command ended with exit code 7, ");
+        (fails && doctor.status.code() == Some(1)).then_some(told)
+    });
+    let without = "should  n1: runs no command while it leads, and n2 and n3 do";
+    assert!(told.contains(without), "{told}");
+}

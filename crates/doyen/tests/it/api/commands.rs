@@ -482,7 +482,7 @@ fn explain_says_why_somebody_is_not_the_first_in_line() {
 succession
   n1 priority 10, leads
   n3 priority 30, failed as leader recently; ranked last until the penalty decays
-  n2 priority 20, has another member list or algorithm: compare the configurations
+  n2 priority 20, has another member list, algorithm or groups/group_lease: compare the configurations
 
 no failover possible: losing n1 would leave 1 of 3 members, and 2 are needed
 ";

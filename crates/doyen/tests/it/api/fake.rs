@@ -305,6 +305,8 @@ pub(crate) fn follower_of_n3() -> Status {
         term: Term(7),
         lease: None,
         work_ms: None,
+        retiring_ms: None,
+        job: None,
         why: Some("elected; no previous leader known".to_owned()),
         rejoining: false,
         drained: false,
