@@ -194,11 +194,11 @@ impl Node {
         }
     }
 
-    /// Reads the configuration again; another node does so by itself.
-    pub(super) fn reload(&self) {
-        if let Self::Own { handle, .. } = self {
-            tokio::spawn(reload_by_signal(handle.clone()));
-        }
+    /// Has the node in this process read its configuration again; false if there is none.
+    pub(super) fn reload(&self) -> bool {
+        let Self::Own { handle, .. } = self else { return false };
+        tokio::spawn(reload_by_signal(handle.clone()));
+        true
     }
 
     /// The lock that its guardian holds too.

@@ -582,13 +582,12 @@ impl<'a> Supervisor<'a> {
     }
 
     fn on_signal(&mut self, signal: i32, ends: bool) -> Result<()> {
-        if !ends && self.options.command.is_empty() && signal == SignalKind::hangup().as_raw_value()
-        {
-            self.node.reload();
-            return Ok(());
-        }
         if !ends {
-            let _ = self.guardian.ask(&Request::Signal(signal));
+            // To reload is to reload doyen: the command learns of it only if there is no node in this process.
+            let is_reload = signal == SignalKind::hangup().as_raw_value();
+            if !(is_reload && self.node.reload()) {
+                let _ = self.guardian.ask(&Request::Signal(signal));
+            }
             return Ok(());
         }
         if self.ends_by.is_some() {
