@@ -114,6 +114,12 @@ impl LeaseFile {
         Ok(lease_file)
     }
 
+    /// Removes a file that no other process writes, now or later, and its lock.
+    pub fn remove(path: &Path) -> io::Result<()> {
+        let removed = fs::remove_file(path);
+        fs::remove_file(lock_of(path)).and(removed)
+    }
+
     /// Where the file is.
     pub fn path(&self) -> &Path {
         &self.path
@@ -163,7 +169,7 @@ fn is_locked(file: &File) -> bool {
     file.try_lock().is_err() || file.unlock().is_err()
 }
 
-/// The file whose lock the writer holds. It stays: a lock on a file that was removed would keep nobody out.
+/// The file whose lock the writer holds. That of a node stays: a lock on a file that was removed would keep nobody out.
 fn lock_of(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");

@@ -52,7 +52,8 @@ fn unpack(source: &Path) -> Result<(), String> {
 /// How the dependencies of the present program are built: built otherwise, they could not be shared.
 fn settings_of_dependencies() -> impl Iterator<Item = &'static str> {
     let manifest = include_str!("../../../../../Cargo.toml");
-    let (_, packages) = manifest.split_once("[profile.dev.package]\n").expect("a table of packages");
+    let (_, packages) =
+        manifest.split_once("[profile.dev.package]\n").expect("a table of packages");
     let settings = packages.lines().take_while(|line| !line.starts_with('['));
     settings.filter(|line| line.contains('=') && !line.starts_with("doyen"))
 }
@@ -61,7 +62,8 @@ fn settings_of_dependencies() -> impl Iterator<Item = &'static str> {
 fn build(source: &Path, target: &Path, folder: &Path) -> Result<PathBuf, String> {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.args(["build", "--quiet", "--locked", "--package", "doyen", "--bin", "doyen"]);
-    for package in ["doyen", "doyen-core", "doyen-sim", "doyen-check", "doyen-report", "doyen-lab"] {
+    for package in ["doyen", "doyen-core", "doyen-sim", "doyen-check", "doyen-report", "doyen-lab"]
+    {
         cargo.args(["--config", &format!("profile.dev.package.{package}.opt-level=0")]);
         cargo.args(["--config", &format!("profile.dev.package.{package}.debug=false")]);
     }
