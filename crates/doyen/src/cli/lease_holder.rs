@@ -241,6 +241,10 @@ impl Attachment {
         admin: LocalAdmin,
         member: NodeId,
     ) -> Result<Self, NoNodeYet> {
+        // A file that an earlier node has left shows no lease, and never will.
+        if !LeaseReader::is_written(lease_file) {
+            return Err(NoNodeYet::new(lease_file));
+        }
         let lease = LeaseReader::open(lease_file).map_err(|_| NoNodeYet::new(lease_file))?;
         let lock = File::open(lease_file).map_err(|_| NoNodeYet::new(lease_file))?;
         Ok(Self { lease, lock, admin, member, last: None, term: 0 })
