@@ -450,9 +450,9 @@ fn explain(status: &Status, error: &CommandError) -> Problem {
             _ => format!("{name} is not the leader and knows no leader"),
         }),
         Refusal::Unfit(id) => Kind::NotEligible.with_detail(why_not_eligible(status, *id)),
-        Refusal::NoOtherCandidate => {
-            Kind::NoSuccessor.with_detail("no other member is eligible and reachable now")
-        }
+        Refusal::NoOtherCandidate => Kind::NoSuccessor.with_detail(
+            "no other member is eligible and reachable now: start or undrain one first",
+        ),
         Refusal::NotPaused => {
             Kind::NotPaused.with_detail(format!("elections are not paused, as far as {name} knows"))
         }

@@ -107,7 +107,8 @@ fn every_rejection_is_explained() {
     let detail = fake.command("/v1/transfer", r#"{"to":"n2"}"#).problem(409, "not-eligible");
     assert_eq!(detail, "n2 has just restarted or does not reach a majority");
     fake.reject(Refusal::NoOtherCandidate);
-    fake.command("/v1/drain", "").problem(409, "no-successor");
+    let detail = fake.command("/v1/drain", "").problem(409, "no-successor");
+    assert!(detail.ends_with("start or undrain one first"), "{detail}");
     fake.reject(Refusal::Rejoining);
     fake.command("/v1/drain", "").problem(409, "rejoining");
     fake.fail(CommandError::Rejoining);
