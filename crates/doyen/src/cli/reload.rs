@@ -157,7 +157,8 @@ impl Reloader {
         if changed.iter().any(|name| name.starts_with("hooks.")) {
             self.hooks.send_replace(new.hooks.clone());
             self.change_hook.send_replace(ChangeHook::of(new));
-            done.push("new hooks".to_owned());
+            let none = new.hooks.is_none() && new.change_hook.is_empty();
+            done.push(if none { "no hooks any more" } else { "new hooks" }.to_owned());
         }
         done
     }
