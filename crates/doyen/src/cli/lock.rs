@@ -238,6 +238,9 @@ impl Lock {
                 "The leader is new and grants nothing yet; some locks may not be listed."
             )?;
         }
+        if list.locks.is_empty() && !list.settling {
+            writeln!(out, "No lock is held or waited for.")?;
+        }
         for lock in &list.locks {
             match &lock.holder {
                 Some(holder) => {

@@ -119,7 +119,8 @@ pub(crate) fn shortage(status: &Snapshot, leader: NodeId) -> String {
     let (name, needed) = (status.name_of(leader), all / 2 + 1);
     match left < needed {
         true => format!(
-            "no failover possible: losing {name} would leave {left} of {all} members, and {needed} are needed"
+            "no failover possible: losing {name} would leave {left} of {all} members, and {}",
+            absence::needs(needed)
         ),
         false => {
             format!("without {name}, only a drained member could take over; a witness never leads")

@@ -471,7 +471,7 @@ impl<'a> Supervisor<'a> {
     fn on_report(&mut self, report: Option<Report>) -> Result<()> {
         match report {
             Some(Report::Started { pid: Some(pid) }) => {
-                info!("started the command, beneath process {pid}");
+                info!("started the command (process {pid})");
             }
             Some(Report::Started { pid: None }) => {
                 self.failures = 0;
