@@ -3,7 +3,7 @@
 //! Exit codes: 0 yes; 1 a negative answer (an expectation not met, a property violated, no leader); 2 wrong usage or
 //! configuration; 3 a node cannot be reached; 4 a limit or deadline was reached first; 101 internal error; 130 interrupted.
 
-mod absence;
+pub(crate) mod absence;
 pub(crate) mod admin_socket;
 mod algorithms;
 mod change_hook;
@@ -51,7 +51,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use anyhow::{Result, anyhow, bail};
-use clap::error::{ContextKind, ErrorKind};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 /// The result of a command; it decides the exit code.
@@ -166,7 +166,7 @@ fn run() -> Result<Answer> {
     let matches = command.try_get_matches();
     let arguments = match matches.and_then(|matches| Arguments::from_arg_matches(&matches)) {
         Ok(arguments) => arguments,
-        Err(error) => return explain(&error),
+        Err(error) => return explain(error),
     };
     match arguments.command {
         Command::Lab(lab) => lab.run(),
@@ -200,7 +200,7 @@ fn run() -> Result<Answer> {
 }
 
 /// Help and version are answers; everything else is one line like all our errors.
-fn explain(error: &clap::Error) -> Result<Answer> {
+fn explain(mut error: clap::Error) -> Result<Answer> {
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
         error.print()?;
         return Ok(Answer::Yes);
@@ -208,6 +208,11 @@ fn explain(error: &clap::Error) -> Result<Answer> {
     let named = error.get(ContextKind::InvalidArg).map(ToString::to_string).unwrap_or_default();
     if let Some((flag, command)) = NOW_COMMANDS.iter().find(|(flag, _)| *flag == named) {
         bail!("`{flag}` is a command of its own: {command}");
+    }
+    // clap has the most similar command at the end.
+    if let Some(ContextValue::Strings(similar)) = error.get(ContextKind::SuggestedSubcommand) {
+        let nearest_first = similar.iter().rev().cloned().collect();
+        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(nearest_first));
     }
     // The message and clap's suggestion; usage follows.
     let text = error.render().to_string();

@@ -45,6 +45,18 @@ pub fn parse_span(text: &str) -> Result<Span, String> {
     })
 }
 
+/// A length of time for people, in days at most: months and years differ in length.
+pub fn in_days(duration: Duration) -> String {
+    const DAY: u64 = 24 * 60 * 60;
+    let days = duration.as_secs() / DAY;
+    let rest = duration - Duration::from_secs(days * DAY);
+    match (days, rest.is_zero()) {
+        (0, _) => humantime::format_duration(duration).to_string(),
+        (_, true) => format!("{days}d"),
+        (_, false) => format!("{days}d {}", humantime::format_duration(rest)),
+    }
+}
+
 /// A point in time, in nanoseconds since this machine booted. Moments of two machines cannot be compared.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Moment(u64);

@@ -255,6 +255,7 @@ pub fn may_pass(error: &io::Error) -> bool {
 pub fn hint_if_taken(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::AddrInUse => "; is this node running already?",
+        io::ErrorKind::AddrNotAvailable => "; no network interface of this machine has the address",
         _ => "",
     }
 }

@@ -225,14 +225,19 @@ async fn drain(call: Call<Drain>) -> Result<Accepted, Problem> {
         return Err(Kind::BadRequest.with_detail(detail));
     }
     let never = call.body.never;
+    let status = call.app.handle.status();
+    let when = match status.member(status.id) {
+        Some(own) if own.witness => "it is a witness and never leads anyway",
+        _ => "it leads only if no other member can",
+    };
     let does = match &call.body.lasting {
         Some(_) if never => {
             let detail = "never: cannot be combined with `for`; such a drain lasts until `undrain`";
             return Err(Kind::BadRequest.with_detail(detail));
         }
         None if never => "is drained until `undrain`: it never leads".to_owned(),
-        Some(lasting) => format!("is drained for {lasting}: it leads only if no other member can"),
-        None => "is drained until `undrain`: it leads only if no other member can".to_owned(),
+        Some(lasting) => format!("is drained for {lasting}: {when}"),
+        None => format!("is drained until `undrain`: {when}"),
     };
     call.give(AdminCommand::Drain { lasting, never }, does).await
 }
@@ -240,7 +245,9 @@ async fn drain(call: Call<Drain>) -> Result<Accepted, Problem> {
 /// End a drain. For the member itself.
 #[utoipa::path(post, path = "/v1/undrain", tag = "commands")]
 async fn undrain(call: Call<Nothing>) -> Result<Accepted, Problem> {
-    call.give(AdminCommand::Undrain, "is no longer drained").await
+    let was_drained = call.app.handle.status().drained;
+    let does = if was_drained { "is no longer drained" } else { "was not drained" };
+    call.give(AdminCommand::Undrain, does).await
 }
 
 /// Prefer a member as leader for a while. For the leader.
@@ -451,9 +458,9 @@ fn explain(status: &Status, error: &CommandError) -> Problem {
             _ => format!("{name} is not the leader and knows no leader"),
         }),
         Refusal::Unfit(id) => Kind::NotEligible.with_detail(why_not_eligible(status, *id)),
-        Refusal::NoOtherCandidate => {
-            Kind::NoSuccessor.with_detail("no other member is eligible and reachable now")
-        }
+        Refusal::NoOtherCandidate => Kind::NoSuccessor.with_detail(
+            "no other member is eligible and reachable now: start or undrain one first",
+        ),
         Refusal::NotPaused => {
             Kind::NotPaused.with_detail(format!("elections are not paused, as far as {name} knows"))
         }

@@ -214,8 +214,8 @@ fn silence(status: &Status, id: NodeId) -> String {
         (None, Some(millis)) if member.reachable && millis < 5000 => {
             "it is reachable, but too slow, or its HTTP server has stopped".to_owned()
         }
-        (None, Some(millis)) => format!("last seen {} ago; is it running?", ago(millis)),
-        (None, None) => "never seen since this node started; is it running?".to_owned(),
+        (None, Some(millis)) => format!("last seen {} ago (is it running?)", ago(millis)),
+        (None, None) => "never seen since this node started (is it running?)".to_owned(),
     }
 }
 

@@ -50,6 +50,11 @@ fn names_of_those_who_reach(status: &Status, leader: &MemberStatus) -> Vec<Strin
     reach.map(|it| it.name.clone()).collect()
 }
 
+/// That so many members are needed.
+pub(crate) fn needs(needed: usize) -> String {
+    if needed == 1 { "1 is needed".to_owned() } else { format!("{needed} are needed") }
+}
+
 /// How many members the node reaches; nothing if the leader is missing only here, because then that says nothing.
 fn reached(status: &Status) -> Option<String> {
     let (all, name) = (status.members.len(), &status.name);

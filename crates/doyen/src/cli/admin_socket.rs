@@ -66,7 +66,7 @@ impl LocalAdmin {
         let answer = self.exchange(method, path, term).map_err(|error| {
             let why = match error.kind() {
                 io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
-                    "no node listens there; is it running?".to_owned()
+                    "no node listens there (is it running?)".to_owned()
                 }
                 io::ErrorKind::WouldBlock => STOPPED.to_owned(),
                 io::ErrorKind::PermissionDenied => {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Result, anyhow};
 use clap::{Args, Subcommand};
 use doyen::api::{Accepted, Drain, MemberRef, Pause, Prefer, Problem, Transfer};
+use doyen::clock;
 use serde::Serialize;
 use serde_json::json;
 
@@ -156,7 +157,7 @@ pub(crate) struct CommandFlags {
 
 impl Admin {
     pub(crate) fn run(self) -> Result<Answer> {
-        let text = |duration: Duration| humantime::format_duration(duration).to_string();
+        let text = clock::in_days;
         match self {
             Self::Resign(flags) => flags.send("resign", &json!({})),
             Self::Transfer { to, flags } => {

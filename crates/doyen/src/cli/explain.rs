@@ -172,6 +172,10 @@ fn prospects(status: &Status, member: &MemberStatus) -> String {
         MemberStatus { eligible: false, .. } if status.drained && member.id == status.id => {
             words.extend(status.drain());
         }
+        // One that leads because no other can.
+        MemberStatus { eligible: false, .. } if status.leader == Some(member.id) => {
+            words.push("drained".to_owned());
+        }
         MemberStatus { eligible: false, .. } => words.push("ineligible: drained".to_owned()),
         _ => {}
     }
@@ -252,7 +256,8 @@ impl Prediction {
         let outcome = match (self.leaders.as_slice(), absence::majority(status)) {
             ([], Some(needed)) if left < needed => {
                 format!(
-                    "no member could lead: {left} of {all} would be left, and {needed} are needed"
+                    "no member could lead: {left} of {all} would be left, and {}",
+                    absence::needs(needed)
                 )
             }
             ([], _) => {

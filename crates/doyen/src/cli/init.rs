@@ -162,7 +162,9 @@ impl Init {
             lines.extend(members.iter().map(|member| {
                 format!("  scp -pr {} {}:{}", at(member), host(&member.address), there(member))
             }));
-            lines.push(format!("  rm -r {}", folder.display()));
+            // Not the folder around them: other files may be there.
+            let originals: Vec<String> = members.iter().map(at).collect();
+            lines.push(format!("  rm -r {}", originals.join(" ")));
             lines.push("\nThen check and start each on its machine:".to_owned());
             lines.extend(members.iter().flat_map(|member| {
                 let start = start(there(member));

@@ -202,11 +202,11 @@ impl Node {
         }
     }
 
-    /// Reads the configuration again; another node does so by itself.
-    pub(super) fn reload(&self) {
-        if let Self::Own { handle, .. } = self {
-            tokio::spawn(reload_by_signal(handle.clone()));
-        }
+    /// Has the node in this process read its configuration again; false if there is none.
+    pub(super) fn reload(&self) -> bool {
+        let Self::Own { handle, .. } = self else { return false };
+        tokio::spawn(reload_by_signal(handle.clone()));
+        true
     }
 
     /// The lock that its guardian holds too.
@@ -249,6 +249,10 @@ impl Attachment {
         admin: LocalAdmin,
         member: NodeId,
     ) -> Result<Self, NoNodeYet> {
+        // A file that an earlier node has left shows no lease, and never will.
+        if !LeaseReader::is_written(lease_file) {
+            return Err(NoNodeYet::new(lease_file));
+        }
         let lease = LeaseReader::open(lease_file).map_err(|_| NoNodeYet::new(lease_file))?;
         let lock = File::open(lease_file).map_err(|_| NoNodeYet::new(lease_file))?;
         Ok(Self { lease, lock, admin, member, last: None, term: 0 })

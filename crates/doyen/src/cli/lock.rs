@@ -13,6 +13,7 @@ use clap::Args;
 use doyen::guardian::FAILED;
 use doyen::guardian::Handover;
 use doyen::guardian::Hooks;
+use doyen::guardian::lease_file::LeaseFile;
 use doyen::lock::{Builder, Claim, ClaimState, Ending, LEASE, LockList};
 use tokio::time::sleep;
 use tracing::info;
@@ -113,7 +114,7 @@ impl Lock {
         say_what_is_contained(&supervision.containment);
         let held = self.hold(builder, &supervision);
         // It is nobody else's: its name has the number of this process.
-        let _ = std::fs::remove_file(&supervision.lease_file);
+        let _ = LeaseFile::remove(&supervision.lease_file);
         log.finish();
         held
     }
@@ -241,6 +242,9 @@ impl Lock {
                 out,
                 "The leader is new and grants nothing yet; some locks may not be listed."
             )?;
+        }
+        if list.locks.is_empty() && !list.settling {
+            writeln!(out, "No lock is held or waited for.")?;
         }
         for lock in &list.locks {
             match &lock.holder {

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use clap::Args;
+use doyen::clock;
 use doyen::config::Configuration;
 use doyen::node::status::Status;
 use doyen::node::{Builder, Running};
@@ -70,7 +71,11 @@ impl Rejoin {
             Ended::Rejoined(status) => status,
             Ended::TimedOut(status) => {
                 let missing = status.rejoin().unwrap_or_default();
-                system::note(format_args!("--timeout: {} {missing}", status.name));
+                system::note(format_args!(
+                    "not within {}: {} {missing}",
+                    clock::in_days(self.timeout.unwrap_or_default()),
+                    status.name
+                ));
                 return Ok(Answer::Limit);
             }
             Ended::Interrupted => return Ok(Answer::Interrupted),

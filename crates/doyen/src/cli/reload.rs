@@ -157,7 +157,8 @@ impl Reloader {
         if changed.iter().any(|name| name.starts_with("hooks.")) {
             self.hooks.send_replace(new.hooks.clone());
             self.change_hook.send_replace(ChangeHook::of(new));
-            done.push("new hooks".to_owned());
+            let none = new.hooks.is_none() && new.change_hook.is_empty();
+            done.push(if none { "no hooks any more" } else { "new hooks" }.to_owned());
         }
         done
     }
@@ -214,8 +215,13 @@ fn without_hooks(error: impl Into<anyhow::Error>) -> String {
 
 /// Whether all that has changed can change while the node runs.
 fn check(old: &Settings, new: &Settings, changed: &[&str]) -> Result<(), String> {
+    // What follows from the profile has changed with it.
+    let has_other_profile = changed.contains(&"timing.profile");
+    let follows =
+        |name: &str| name.starts_with("timing.") || ["margin", "group_lease"].contains(&name);
     let problems: Vec<String> = changed
         .iter()
+        .filter(|&&name| !has_other_profile || name == "timing.profile" || !follows(name))
         .filter_map(|name| {
             why_not(old, new, name).map(|why| format!("{name} needs a restart: {why}"))
         })

@@ -32,6 +32,7 @@ Examples:
 The command runs on the member that holds the lease. Its environment has DOYEN_TERM, DOYEN_TOKEN (a fencing token: higher at
 every start, in the whole cluster) and DOYEN_LEASE_FILE. All of its processes are gone before another member can hold a
 lease, even if doyen is killed, stopped or hangs. On a transfer of leadership it gets SIGTERM, and SIGKILL after --grace.
+SIGUSR1 and SIGUSR2 are passed on to it. SIGHUP is not: doyen reads its configuration again, as after `doyen reload`.
 
 Exit: the exit code of the command (--once, or stopped by a signal), 128 + n if signal n ended it; 125 doyen
 failed, or cannot start for a reason that may pass; 126 or 127 the command cannot be executed; 2 doyen cannot start: usage,

@@ -126,7 +126,8 @@ pub(crate) fn shortage(status: &Snapshot, leader: NodeId) -> String {
     if left.len() < needed {
         let left = left.len();
         return format!(
-            "no failover possible: losing {name} would leave {left} of {all} members, and {needed} are needed"
+            "no failover possible: losing {name} would leave {left} of {all} members, and {}",
+            absence::needs(needed)
         );
     }
     let misses = |one: &MemberStatus, other: &MemberStatus| {

@@ -485,7 +485,7 @@ impl<'a> Supervisor<'a> {
         match report {
             Some(Report::Started { pid: Some(pid) }) => {
                 self.show_success(JobPart::Start);
-                info!("started the command, beneath process {pid}");
+                info!("started the command (process {pid})");
             }
             Some(Report::Started { pid: None }) => {
                 self.failures = 0;
@@ -617,13 +617,12 @@ impl<'a> Supervisor<'a> {
     }
 
     fn on_signal(&mut self, signal: i32, ends: bool) -> Result<()> {
-        if !ends && self.options.command.is_empty() && signal == SignalKind::hangup().as_raw_value()
-        {
-            self.node.reload();
-            return Ok(());
-        }
         if !ends {
-            let _ = self.guardian.ask(&Request::Signal(signal));
+            // To reload is to reload doyen: the command learns of it only if there is no node in this process.
+            let is_reload = signal == SignalKind::hangup().as_raw_value();
+            if !(is_reload && self.node.reload()) {
+                let _ = self.guardian.ask(&Request::Signal(signal));
+            }
             return Ok(());
         }
         if self.ends_by.is_some() {

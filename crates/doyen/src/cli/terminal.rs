@@ -94,7 +94,7 @@ pub(crate) fn span(span: Duration) -> String {
         1000..10_000 => format!("{:.1} ms", micros as f64 / 1e3),
         10_000..1_000_000 => format!("{} ms", micros / 1000),
         1_000_000..60_000_000 => format!("{:.1} s", micros as f64 / 1e6),
-        _ => humantime::format_duration(Duration::from_secs(span.as_secs())).to_string(),
+        _ => doyen::clock::in_days(Duration::from_secs(span.as_secs())),
     }
 }
 
@@ -115,6 +115,7 @@ mod tests {
             (180_400, "180 ms"),
             (12_345_000, "12.3 s"),
             (7_199_000_000, "1h 59m 59s"),
+            (36_000_000_000_000, "416d 16h"),
         ] {
             assert_eq!(span(Duration::from_micros(micros)), text);
         }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use clap::Args;
+use doyen::clock;
 use doyen::node::status::Status;
 use doyen_core::members::{Incarnation, NodeId, Term};
 
@@ -65,7 +66,10 @@ impl Wait {
                 Err(error) => return Err(error),
             };
             if Instant::now() >= deadline {
-                system::note(format_args!("--timeout: {problem}"));
+                system::note(format_args!(
+                    "not within {}: {problem}",
+                    clock::in_days(self.timeout)
+                ));
                 return Ok(Answer::Limit);
             }
             sleep(POLL);

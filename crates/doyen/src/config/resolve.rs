@@ -136,6 +136,11 @@ impl Resolver<'_> {
         self.check_reach(listen, me, &listed);
         let http = self.http(listen);
         let http_admin = self.value("http_admin");
+        if http_admin && http.is_some_and(|http| !http.ip().is_loopback()) {
+            let warning = "http_admin: other machines reach HTTP (http_open), so the admin secret crosses the network in the clear; \
+                           listen on loopback behind a proxy with TLS, or run admin commands on the machine and leave http_admin out";
+            self.warnings.push(warning.to_owned());
+        }
         let forwarded_commands = self.value("forwarded_commands");
         let key_file = self.key_file(listen);
         let state_dir = self.required("state_dir").map(PathBuf::from);

@@ -367,6 +367,13 @@ fn a_node_on_loopback_needs_no_key() {
 fn http_is_open_only_if_http_open_is_set() {
     let open = with("http = \"0.0.0.0:8080\"\nhttp_open = true");
     assert_eq!(Scene::new(&open).settings().http, Some("0.0.0.0:8080".parse().unwrap()));
+    let warns = |more: &str| {
+        let warnings = Scene::new(&with(more)).warnings();
+        warnings.iter().any(|it| it.starts_with("http_admin: other machines reach HTTP"))
+    };
+    assert!(warns("http = \"0.0.0.0:8080\"\nhttp_open = true\nhttp_admin = true"));
+    assert!(!warns("http = \"127.0.0.1:8080\"\nhttp_open = true\nhttp_admin = true"), "a proxy");
+    assert!(!warns("http = \"0.0.0.0:8080\"\nhttp_open = true"));
     assert_eq!(Scene::new(&with("http = \"off\"")).settings().http, None);
     assert_eq!(
         Scene::new(&with("http = \"[::1]:80\"")).settings().http.map(|it| it.port()),

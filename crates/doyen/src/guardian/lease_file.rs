@@ -93,7 +93,17 @@ impl LeaseFile {
     /// a lock on a file beside it.
     pub fn create(path: &Path) -> io::Result<Self> {
         let lock = File::create(lock_of(path))?;
-        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+        // A program that asks whether a node writes the file has the lock for an instant.
+        let is_taken = || flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err();
+        let tries = std::iter::repeat_with(is_taken).take(3);
+        if tries
+            .inspect(|&taken| {
+                if taken {
+                    std::thread::sleep(LOOK_AGAIN)
+                }
+            })
+            .all(|taken| taken)
+        {
             return Err(io::Error::new(io::ErrorKind::ResourceBusy, "another node writes it"));
         }
         let mut options = OpenOptions::new();
@@ -112,6 +122,12 @@ impl LeaseFile {
         lease_file.publish(None)?;
         lease_file.file.set_len(LENGTH as u64)?;
         Ok(lease_file)
+    }
+
+    /// Removes a file that no other process writes, now or later, and its lock.
+    pub fn remove(path: &Path) -> io::Result<()> {
+        let removed = fs::remove_file(path);
+        fs::remove_file(lock_of(path)).and(removed)
     }
 
     /// Where the file is.
@@ -163,7 +179,7 @@ fn is_locked(file: &File) -> bool {
     file.try_lock().is_err() || file.unlock().is_err()
 }
 
-/// The file whose lock the writer holds. It stays: a lock on a file that was removed would keep nobody out.
+/// The file whose lock the writer holds. That of a node stays: a lock on a file that was removed would keep nobody out.
 fn lock_of(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
@@ -181,6 +197,12 @@ impl LeaseReader {
     /// Opens the file.
     pub fn open(path: &Path) -> io::Result<Self> {
         Ok(Self { file: File::open(path)?, clock: ClockId::own()? })
+    }
+
+    /// Whether a process that is alive writes the file `path`, and not only one that is gone.
+    pub fn is_written(path: &Path) -> bool {
+        let lock = File::open(lock_of(path));
+        lock.is_ok_and(|lock| flock(&lock, FlockOperation::NonBlockingLockShared).is_err())
     }
 
     /// The lease, if there is one; it may be over. An error if the file is no lease file, or is never whole.
@@ -261,8 +283,10 @@ mod tests {
         writer.publish(Some(lease)).unwrap();
         assert_eq!(reader.read().unwrap(), Some(lease));
         assert!(reader.is_valid());
+        assert!(LeaseReader::is_written(&path));
         drop(writer);
         assert!(!reader.is_valid() && path.exists());
+        assert!(!LeaseReader::is_written(&path));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::leadership::{End, Failover, Interval};
 use super::monitor::{Monitor, State};
 use super::words::{length, number};
+use crate::cli::absence::needs;
 
 /// How many names a sentence lists.
 const MOST_NAMES: usize = 4;
@@ -98,11 +99,6 @@ fn cannot_elect(monitor: &Monitor) -> String {
         1 => format!("No member reaches another one, and {}.", needs(needed)),
         _ => format!("{} reach each other, {}.", names(monitor, &largest), needs(needed)),
     }
-}
-
-/// How many members are needed.
-fn needs(needed: usize) -> String {
-    if needed == 1 { "1 is needed".to_owned() } else { format!("{needed} are needed") }
 }
 
 /// That one member leads, and which ones do not know it.

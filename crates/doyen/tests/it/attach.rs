@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use crate::support::{Plan, Trial, program, skip};
 use doyen::guardian::contain::Containment;
+use doyen::guardian::lease_file::LeaseFile;
 
 /// As in `run.rs`: a copy that starts while one process of an earlier copy is alive says so.
 const JOB: &str = r#"
@@ -133,17 +134,25 @@ fn a_command_beside_a_node_moves_with_its_lease_and_never_runs_twice() {
 fn without_a_node_that_publishes_its_lease_it_says_what_to_start() {
     let trial = Trial::start(&Plan { cluster: "alone", members: 1, ..Plan::default() });
     trial.follow(1, &[1]);
-    let output = Command::new(program())
-        .args(["run", "--attach", "--uncontained", "--config"])
-        .arg(trial.folder_of(1).join("doyen.toml"))
-        .arg("--lease-file")
-        .arg(trial.folder.join("lease"))
-        .args(["--", "true"])
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(
-        output.status.code() == Some(125) && text.contains("doyen node --lease-file"),
-        "{text}"
-    );
+    let lease_file = trial.folder.join("lease");
+    for is_left in [false, true] {
+        // Of a node that has ended.
+        if is_left {
+            drop(LeaseFile::create(&lease_file).unwrap());
+        }
+        // It would wait for a lease otherwise.
+        let output = Command::new("timeout")
+            .args(["10", program(), "run", "--attach", "--uncontained", "--config"])
+            .arg(trial.folder_of(1).join("doyen.toml"))
+            .arg("--lease-file")
+            .arg(&lease_file)
+            .args(["--", "true"])
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(
+            output.status.code() == Some(125) && text.contains("doyen node --lease-file"),
+            "{text}"
+        );
+    }
 }

@@ -593,7 +593,7 @@ fn a_member_that_waits_for_an_answer_too_long_gives_up_and_can_try_again() {
     fs::remove_dir_all(trial.folder_of(2).join("state")).unwrap();
     trial.begin_rejoin(2, &["--timeout", "1s"]);
     assert_eq!(trial.wait_for_end(2), Some(4), "{}", trial.log(2));
-    let missing = "--timeout: n2 lost its state and rejoins; no answer yet from n1\n";
+    let missing = "not within 1s: n2 lost its state and rejoins; no answer yet from n1\n";
     assert!(trial.log(2).contains(missing), "{}", trial.log(2));
     trial.run(1);
     trial.rejoin(2);

@@ -34,6 +34,25 @@ const STUBBORN: &str = r#"
     while :; do sleep 0.1; done
 "#;
 
+#[test]
+fn nothing_is_left_in_memory_of_a_lock_that_was_not_granted() {
+    let name = format!("left-{}", std::process::id());
+    let output = Command::new(program())
+        .args(["lock", &name, "--node", "http://127.0.0.1:1", "--wait", "200ms"])
+        .args(["--uncontained", "--", "true"])
+        .output()
+        .unwrap();
+    assert!(!output.status.success(), "{output:?}");
+    let own = std::env::var("XDG_RUNTIME_DIR").map_or_else(|_| "-".to_owned(), |it| it + "/doyen");
+    let shared = format!("/dev/shm/doyen-{}", rustix::process::getuid().as_raw());
+    for folder in ["/run/doyen", &own, &shared] {
+        let files = fs::read_dir(folder).into_iter().flatten().flatten();
+        let left: Vec<_> = files.map(|file| file.file_name()).collect();
+        let is_of_it = |file: &std::ffi::OsString| file.to_string_lossy().contains(&name);
+        assert!(!left.iter().any(is_of_it), "{folder}: {left:?}");
+    }
+}
+
 /// A cluster, and a place from which its locks are used.
 struct Site {
     trial: Trial,

@@ -359,10 +359,17 @@ fn once_ends_with_the_exit_code_of_the_command_and_signals_are_passed_on() {
     trial.wait("it is started again", || trial.log(1).contains("starting it again").then_some(()));
     assert_eq!(trial.stop(1), Some(128 + 15), "{}", trial.log(1));
     let ready = trial.folder.join("ready");
-    let script =
-        format!("trap 'exit 9' USR1; touch {}; while :; do sleep 0.05; done", ready.display());
+    let script = format!(
+        "trap 'exit 8' HUP; trap 'exit 9' USR1; touch {}; while :; do sleep 0.05; done",
+        ready.display()
+    );
     trial.run_job(1, &flags, &["sh", "-c", &script]);
     trial.wait("the command runs", || ready.exists().then_some(()));
+    // This one is for the node alone.
+    trial.signal(1, Signal::HUP);
+    trial.wait("the node reloads", || {
+        trial.log(1).contains("reloaded its configuration; keys: ").then_some(())
+    });
     trial.signal(1, Signal::from_named_raw(10).expect("SIGUSR1"));
     assert_eq!(trial.wait_for_end(1), Some(9), "{}", trial.log(1));
 }

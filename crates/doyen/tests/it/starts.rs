@@ -112,6 +112,7 @@ fn what_may_pass_is_for_a_supervisor_to_repeat() {
     trial.run_with(1, &["--listen", "192.0.2.1:7661"]);
     assert_eq!(trial.wait_for_end(1), Some(1), "{}", trial.log(1));
     assert!(trial.log(1).contains("cannot listen on 192.0.2.1:7661"), "{}", trial.log(1));
+    assert!(trial.log(1).contains("no network interface of this machine has"), "{}", trial.log(1));
 }
 
 /// A lease file is locked by the node that writes it, which may be about to end.

@@ -156,6 +156,8 @@ fn the_units_let_the_guardian_finish_and_forbid_nothing_that_run_needs() {
         let unit = unit(name);
         assert_eq!(setting(&unit, "KillMode"), "control-group", "{name}");
         assert_eq!(setting(&unit, "OOMPolicy"), "continue", "{name}");
+        let reload = "doyen reload --config /var/lib/doyen/%i/doyen.toml";
+        assert_eq!(setting(&unit, "ExecReload"), reload, "{name}");
         assert_eq!(settings(&unit, "SendSIGKILL"), [""; 0], "{name}");
         // Several instances share the folder.
         assert_eq!(setting(&unit, "RuntimeDirectoryPreserve"), "yes", "{name}");

@@ -36,7 +36,7 @@ fn every_command_reaches_the_loop() {
             "drain, never lead",
             "is drained until `undrain`: it never leads",
         ),
-        ("undrain", "", "undrain", "is no longer drained"),
+        ("undrain", "", "undrain", "was not drained"),
         ("prefer", r#"{"member":"n3","for":"90s"}"#, "prefer 3 for 90s", "prefers n3 for 90s"),
         ("prefer", r#"{"member":"n3","for":"0s"}"#, "prefer 3 for 0", "withdraws the preference"),
         ("reload-keys", "", "reload keys", "reloaded its keys: seals and opens with 00ecce3a"),
@@ -47,6 +47,17 @@ fn every_command_reaches_the_loop() {
         assert_eq!(answer.json()["term"], 7);
         assert_eq!(fake.received(), [received], "{path} {body}");
     }
+}
+
+#[test]
+fn a_drain_says_what_it_changes() {
+    let fake = Fake::leader();
+    let accepted = |path: &str| fake.command(path, "").json()["accepted"].clone();
+    fake.publish(|status| status.drained = true);
+    assert_eq!(accepted("/v1/undrain"), "is no longer drained");
+    fake.publish(|status| status.members[0].witness = true);
+    let witness = "is drained until `undrain`: it is a witness and never leads anyway";
+    assert_eq!(accepted("/v1/drain"), witness);
 }
 
 #[test]
@@ -107,7 +118,8 @@ fn every_rejection_is_explained() {
     let detail = fake.command("/v1/transfer", r#"{"to":"n2"}"#).problem(409, "not-eligible");
     assert_eq!(detail, "n2 has just restarted or does not reach a majority");
     fake.reject(Refusal::NoOtherCandidate);
-    fake.command("/v1/drain", "").problem(409, "no-successor");
+    let detail = fake.command("/v1/drain", "").problem(409, "no-successor");
+    assert!(detail.ends_with("start or undrain one first"), "{detail}");
     fake.reject(Refusal::Rejoining);
     fake.command("/v1/drain", "").problem(409, "rejoining");
     fake.fail(CommandError::Rejoining);

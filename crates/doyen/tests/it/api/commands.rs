@@ -189,7 +189,7 @@ fn wait_ends_with_a_leader_or_when_its_time_is_over() {
     fake.publish(|status| status.leader = None);
     let came = fake.run(&["wait", "--timeout", "300ms"]);
     assert_eq!((came.code, came.stdout.as_str()), (4, ""));
-    assert_eq!(came.stderr, "doyen: --timeout: no leader is known\n");
+    assert_eq!(came.stderr, "doyen: not within 300ms: no leader is known\n");
     let waiting =
         doyen(&["wait", "--node", &fake.url()]).stdout(Stdio::piped()).spawn().expect("it runs");
     thread::sleep(Duration::from_millis(300));
@@ -202,7 +202,10 @@ fn wait_ends_with_a_leader_or_when_its_time_is_over() {
 fn wait_is_for_one_member_or_for_a_node_that_has_settled() {
     let fake = Fake::follower();
     let came = fake.run(&["wait", "--leader", "n1", "--timeout", "200ms"]);
-    assert_eq!((came.code, came.stderr.as_str()), (4, "doyen: --timeout: n3 leads, not n1\n"));
+    assert_eq!(
+        (came.code, came.stderr.as_str()),
+        (4, "doyen: not within 200ms: n3 leads, not n1\n")
+    );
     let came = fake.run(&["wait", "--leader", "n3"]);
     assert_eq!((came.code, came.stdout.as_str()), (0, "n3 leads in term 7\n"));
     assert_eq!(fake.run(&["wait", "--leader", "n9"]).code, 2);
@@ -316,7 +319,7 @@ fn orders_are_given_by_name_or_id_and_say_what_is_done() {
             "drain, never lead",
             "n1 is drained until `undrain`: it never leads (term 7)",
         ),
-        (&["undrain"], "undrain", "n1 is no longer drained (term 7)"),
+        (&["undrain"], "undrain", "n1 was not drained (term 7)"),
         (
             &["prefer", "n2", "--for", "90m"],
             "prefer 2 for 5400s",
