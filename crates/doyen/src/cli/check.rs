@@ -423,8 +423,7 @@ impl Check {
         let mut scenario = Scenario::default();
         if let Some(path) = &self.file {
             let (name, text) = scenarios::read(path)?;
-            scenario = Scenario::parse(&name, &text).map_err(|error| anyhow!(error))?;
-            scenario.resolve().map_err(|error| anyhow!(error.in_file(&name, &text)))?;
+            (scenario, _) = Scenario::read(&name, &text).map_err(|error| anyhow!(error))?;
             if self.model.from.is_none() && scenario.drop_faults() {
                 system::note(format_args!(
                     "the faults of {name} are ignored; the fault budget replaces them"

@@ -243,8 +243,7 @@ impl Sim {
             return scenario.resolve().map_err(as_flag);
         };
         let (name, text) = scenarios::read(path)?;
-        let written = Scenario::parse(&name, &text).map_err(|error| anyhow!(error))?;
-        written.resolve().map_err(|error| anyhow!(error.in_file(&name, &text)))?;
+        let (written, _) = Scenario::read(&name, &text).map_err(|error| anyhow!(error))?;
         let mut scenario = written.clone();
         self.apply(&mut scenario)?;
         if scenario != written && scenario.expect.take().is_some() {
