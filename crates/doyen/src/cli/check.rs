@@ -398,9 +398,9 @@ impl Check {
         let plan = self.plan(scope)?;
         // A file that cannot be written is an error before the search, not after it.
         let output = self.out.as_deref().map(Output::create).transpose()?;
-        let progress = Progress::spinner("exploring:");
+        let progress = Progress::spinner("exploring");
         let watch = |explored: &Explored| {
-            progress.set_message(|| report::progress_line(explored));
+            progress.set_message(report::progress_line(explored));
             true
         };
         let found = doyen_check::check(&case, &rules, &plan, &watch);
