@@ -73,8 +73,16 @@ impl Mul<u64> for Span {
 }
 
 impl fmt::Display for Span {
-    /// The shortest exact form: `1500us` is written `1.5ms`.
+    /// The shortest exact form: `1500us` is written `1.5ms`. With `#` whole minutes and hours as people count them: `1h 30m`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SECOND: u64 = 1_000_000_000;
+        if f.alternate() && self.0 >= 60 * SECOND && self.0.is_multiple_of(SECOND) {
+            let seconds = self.0 / SECOND;
+            let units = [(seconds / 3600, "h"), (seconds / 60 % 60, "m"), (seconds % 60, "s")];
+            let parts = units.iter().filter(|(count, _)| *count > 0);
+            let parts: Vec<String> = parts.map(|(count, unit)| format!("{count}{unit}")).collect();
+            return f.write_str(&parts.join(" "));
+        }
         let (unit, name) = match self.0 {
             0 => return f.write_str("0"),
             1..1_000 => (1, "ns"),
@@ -215,6 +223,20 @@ mod tests {
         }
         let problem = "5".parse::<Span>().unwrap_err();
         assert_eq!(problem, "`5` lacks a unit; write for example 5ms or 5s");
+    }
+
+    #[test]
+    fn minutes_and_hours_are_written_as_people_count_them() {
+        for (millis, text) in [
+            (59_000, "59s"),
+            (90_000, "1m 30s"),
+            (90_500, "90.5s"),
+            (600_000, "10m"),
+            (5_400_000, "1h 30m"),
+            (7_200_000, "2h"),
+        ] {
+            assert_eq!(format!("{:#}", Span::from_millis(millis)), text);
+        }
     }
 
     #[test]

@@ -260,7 +260,19 @@ pub fn timer_name(timer: &str) -> &str {
     words.find(|word| !LAYERS.contains(word)).unwrap_or(timer)
 }
 
-/// The same with its number, if it has one: `Inner(Resend(NodeId(3)))` is `Resend 3`.
+/// The same for people: `Inner(Quorum(VoteLease))` is the `vote-lease` timer.
+pub fn timer_words(timer: &str) -> String {
+    let mut words = String::new();
+    for letter in timer_name(timer).chars() {
+        if letter.is_uppercase() && !words.is_empty() {
+            words.push('-');
+        }
+        words.extend(letter.to_lowercase());
+    }
+    words
+}
+
+/// The name of a timer with its number, if it has one: `Inner(Resend(NodeId(3)))` is `Resend 3`.
 pub fn timer_label(timer: &str) -> String {
     let is_number = |word: &&str| !word.is_empty() && word.bytes().all(|it| it.is_ascii_digit());
     let number = timer.split(|c: char| !c.is_alphanumeric()).find(is_number);
@@ -280,5 +292,7 @@ mod tests {
         assert_eq!(timer_name("Inner(Background(Preempt))"), "Preempt");
         assert_eq!(timer_name("Hop(HopNumber(3))"), "Hop");
         assert_eq!(timer_name("Inner(Quorum(VoteLease))"), "VoteLease");
+        assert_eq!(timer_words("Inner(Quorum(VoteLease))"), "vote-lease");
+        assert_eq!(timer_words("Inner(Inner(Quorum(HoldDown)))"), "hold-down");
     }
 }

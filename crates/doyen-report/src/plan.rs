@@ -58,12 +58,20 @@ use toml::{Table, Value};
 
 use doyen_sim::document;
 use doyen_sim::random::splitmix;
-use doyen_sim::scenario::{Case, Scenario, ScenarioError, line_of};
+use doyen_sim::scenario::{Case, Scenario, ScenarioError};
 
 use axis::Axis;
 pub use chart::Report;
 
 type Result<T> = std::result::Result<T, ScenarioError>;
+
+/// All mistakes of a plan, or of a part of it, that do not follow from each other.
+type Mistakes = Vec<ScenarioError>;
+
+/// What came out, if it did; else the mistake is added to the others.
+fn gather<T>(mistakes: &mut Mistakes, result: Result<T>) -> Option<T> {
+    result.map_err(|mistake| mistakes.push(mistake)).ok()
+}
 
 /// The plan of those who bring none.
 pub const DEFAULT_PLAN: &str = include_str!("../plans/default.toml");
@@ -172,11 +180,8 @@ impl Plan {
     /// Reads a plan from TOML. `name` is what errors call the text; they name the line as well. Every combination is
     /// checked: a plan that is read can be run.
     pub fn from_toml(name: &str, text: &str, limits: &Limits) -> std::result::Result<Self, String> {
-        let (written, base) = document::read_beside(name, text, "base", Scenario::from_value)?;
-        let written = Written { base: base.unwrap_or_default(), ..written };
-        written.resolve(limits).map_err(|error| match line_of(text, &error.key) {
-            Some(line) => format!("{name}:{line}: {error}"),
-            None => format!("{name}: {error}"),
+        document::read_beside(name, text, "base", Scenario::from_value, |written, base| {
+            Written { base: base.unwrap_or_default(), ..written }.resolve(limits)
         })
     }
 
@@ -226,13 +231,21 @@ impl Plan {
 }
 
 impl Written {
-    fn resolve(self, limits: &Limits) -> Result<Plan> {
-        self.check_base()?;
-        let sweeps = self.resolve_sweeps(limits)?;
-        let names: Vec<&str> = sweeps.iter().map(|sweep| sweep.name.as_str()).collect();
-        let reports = (self.report.iter().enumerate())
-            .map(|(index, entry)| entry.resolve(&names).map_err(|error| at("report", index, error)))
-            .collect::<Result<_>>()?;
+    fn resolve(self, limits: &Limits) -> std::result::Result<Plan, Mistakes> {
+        let mut mistakes = self.check_base();
+        let sweeps = self.resolve_sweeps(limits, &mut mistakes);
+        let named = self.sweep.iter().enumerate();
+        let names: Vec<String> = named.map(|(index, entry)| name_of(index, entry)).collect();
+        let reports = self.report.iter().enumerate().filter_map(|(index, entry)| {
+            let wrong = |found: Mistakes| {
+                mistakes.extend(found.into_iter().map(|error| at("report", index, error)));
+            };
+            entry.resolve(&names).map_err(wrong).ok()
+        });
+        let reports = reports.collect();
+        if !mistakes.is_empty() {
+            return Err(mistakes);
+        }
         let mut base = self.base.to_table();
         base.entry("message_limit").or_insert(Value::Integer(MESSAGE_LIMIT));
         let runs = sweeps.iter().map(|sweep| sweep.runs).sum();
@@ -249,54 +262,59 @@ impl Written {
         Ok(plan)
     }
 
-    fn check_base(&self) -> Result<()> {
-        let misplaced =
-            |key: &str, problem: &str| Err(ScenarioError::new(format!("base.{key}"), problem));
+    fn check_base(&self) -> Mistakes {
+        let mut mistakes = Vec::new();
+        let mut wrong = |key: String, problem: &str| {
+            mistakes.push(ScenarioError::new(key, problem));
+        };
         if self.base.seed.is_some() {
-            return misplaced(
-                "seed",
-                "write the seed at the head of the plan, or seeds in a sweep",
-            );
+            let problem = "write the seed at the head of the plan, or seeds in a sweep";
+            wrong("base.seed".to_owned(), problem);
         }
         if self.base.expect.is_some() {
-            return misplaced("expect", "a plan has many runs; expectations belong to a scenario");
+            let problem = "a plan has many runs; expectations belong to a scenario";
+            wrong("base.expect".to_owned(), problem);
         }
-        let known = |key: &String| key == "fault" || key == "chaos";
-        if let Some((name, set)) = self.faults.iter().find(|(_, set)| !set.keys().all(known)) {
-            let key = set.keys().find(|&key| !known(key)).cloned().unwrap_or_default();
-            let problem = "a set of faults has `fault` and `chaos` only";
-            return Err(ScenarioError::new(format!("faults.{name}.{key}"), problem));
+        for (name, set) in &self.faults {
+            for key in set.keys().filter(|&key| key != "fault" && key != "chaos") {
+                let problem = "a set of faults has `fault` and `chaos` only";
+                wrong(format!("faults.{name}.{key}"), problem);
+            }
         }
         if self.sweep.is_empty() {
-            return Err(ScenarioError::new(
-                "sweep",
-                "is missing; add a [[sweep]] with what to run through",
-            ));
+            wrong("sweep".to_owned(), "is missing; add a [[sweep]] with what to run through");
         }
-        Ok(())
+        mistakes
     }
 
-    fn resolve_sweeps(&self, limits: &Limits) -> Result<Vec<Sweep>> {
+    /// The sweeps that make sense.
+    fn resolve_sweeps(&self, limits: &Limits, mistakes: &mut Mistakes) -> Vec<Sweep> {
         let mut sweeps: Vec<Sweep> = Vec::with_capacity(self.sweep.len());
-        let mut before = 0;
+        let mut before = 0_u64;
         for (index, entry) in self.sweep.iter().enumerate() {
-            let sweep = self
-                .resolve_sweep(index, entry, before)
-                .map_err(|error| at("sweep", index, error))?;
-            before = before.saturating_add(sweep.runs);
-            if before > limits.runs {
+            let mut wrong = |error| mistakes.push(at("sweep", index, error));
+            let sweep = match self.resolve_sweep(index, entry, before) {
+                Ok(sweep) => sweep,
+                Err(found) => {
+                    found.into_iter().for_each(wrong);
+                    continue;
+                }
+            };
+            let runs = before.saturating_add(sweep.runs);
+            if before <= limits.runs && runs > limits.runs {
                 let problem =
-                    format!("makes {before} runs or more; at most {}. Sweep less", limits.runs);
-                return Err(at("sweep", index, ScenarioError::new("name", problem)));
+                    format!("makes {runs} runs or more; at most {}. Sweep less", limits.runs);
+                wrong(ScenarioError::new("name", problem));
             }
+            before = runs;
             if sweeps.iter().any(|other| other.name == sweep.name) {
                 let problem =
                     format!("there are two sweeps `{}`; give each a name of its own", sweep.name);
-                return Err(at("sweep", index, ScenarioError::new("name", problem)));
+                wrong(ScenarioError::new("name", problem));
             }
             sweeps.push(sweep);
         }
-        Ok(sweeps)
+        sweeps
     }
 
     fn resolve_sweep(
@@ -304,29 +322,29 @@ impl Written {
         index: usize,
         entry: &BTreeMap<String, Axis>,
         before: u64,
-    ) -> Result<Sweep> {
-        let mut entry = entry.clone();
-        let name = match entry.remove("name") {
-            None => format!("sweep-{}", index + 1),
-            Some(name) => name.texts().join(" "),
-        };
-        let algorithms = entry.remove("algorithms");
+    ) -> std::result::Result<Sweep, Mistakes> {
+        let mut mistakes = Vec::new();
+        let name = name_of(index, entry);
         let machines =
-            self.resolve_machines(algorithms.as_ref(), entry.remove("modes").as_ref())?;
-        let seeds = self.resolve_seeds(entry.remove("seeds").as_ref())?;
+            self.resolve_machines(entry.get("algorithms"), entry.get("modes"), &mut mistakes);
+        let seeds =
+            gather(&mut mistakes, self.resolve_seeds(entry.get("seeds"))).unwrap_or_default();
         let mut axes = Vec::new();
         for &key in draft::KEYS {
-            if let Some(axis) = entry.remove(key) {
-                axes.push((key, draft::values(key, &axis)?));
-            }
+            let values =
+                entry.get(key).and_then(|axis| gather(&mut mistakes, draft::values(key, axis)));
+            axes.extend(values.map(|values| (key, values)));
         }
-        if let Some(unknown) = entry.into_keys().next() {
-            let mut known = vec!["name", "algorithms", "modes", "seeds"];
-            known.extend(draft::KEYS);
-            let problem = format!("cannot be swept; {}", document::suggestion(&unknown, &known));
-            return Err(ScenarioError::new(unknown, problem));
+        let known: Vec<&str> =
+            ["name", "algorithms", "modes", "seeds"].iter().chain(draft::KEYS).copied().collect();
+        for unknown in entry.keys().filter(|key| !known.contains(&key.as_str())) {
+            let problem = format!("cannot be swept; {}", document::suggestion(unknown, &known));
+            mistakes.push(ScenarioError::new(unknown, problem));
         }
-        self.check_fault_names(&axes)?;
+        gather(&mut mistakes, self.check_fault_names(&axes));
+        if !mistakes.is_empty() {
+            return Err(mistakes);
+        }
         let counts =
             axes.iter().map(|(_, values)| values.len()).chain([machines.len(), seeds.len()]);
         let runs = counts.fold(1, |runs: u64, count| runs.saturating_mul(count as u64));
@@ -338,37 +356,38 @@ impl Written {
         &self,
         algorithms: Option<&Axis>,
         modes: Option<&Axis>,
-    ) -> Result<Vec<(Algorithm, Mode)>> {
+        mistakes: &mut Mistakes,
+    ) -> Vec<(Algorithm, Mode)> {
         let names = |axis: Option<&Axis>, base: Option<String>| -> Vec<String> {
             axis.map_or_else(|| base.into_iter().collect(), Axis::texts)
         };
         let base = self.base.algorithm.map(|algorithm| algorithm.to_string());
         let algorithms = match names(algorithms, base).as_slice() {
             [] => {
-                return Err(ScenarioError::new(
-                    "algorithms",
-                    "is missing; name some, or write \"all\"",
-                ));
+                let problem = "is missing; name some, or write \"all\"";
+                mistakes.push(ScenarioError::new("algorithms", problem));
+                Vec::new()
             }
             [all] if all == "all" => Algorithm::ELECTIONS.to_vec(),
             [all] if all == "exclusions" => Algorithm::EXCLUSIONS.to_vec(),
-            some => parse_names(some, "algorithms")?,
+            some => parse_names(some, "algorithms", mistakes),
         };
         let modes: Vec<Mode> =
             match names(modes, self.base.mode.map(|mode| mode.to_string())).as_slice() {
                 [] => vec![Mode::Textbook],
-                some => parse_names(some, "modes")?,
+                some => parse_names(some, "modes", mistakes),
             };
-        if let Some(mode) = modes.iter().find(|&&mode| !algorithms.iter().any(|a| a.reads(mode))) {
-            return Err(ScenarioError::new(
-                "modes",
-                format!("none of these algorithms has `{mode}`"),
-            ));
+        if !mistakes.is_empty() {
+            return Vec::new();
+        }
+        for mode in modes.iter().filter(|&&mode| !algorithms.iter().any(|a| a.reads(mode))) {
+            let problem = format!("none of these algorithms has `{mode}`");
+            mistakes.push(ScenarioError::new("modes", problem));
         }
         let all = algorithms
             .iter()
             .flat_map(|&algorithm| modes.iter().map(move |&mode| (algorithm, mode)));
-        Ok(all.filter(|(algorithm, mode)| algorithm.reads(*mode)).collect())
+        all.filter(|(algorithm, mode)| algorithm.reads(*mode)).collect()
     }
 
     fn resolve_seeds(&self, axis: Option<&Axis>) -> Result<Vec<u64>> {
@@ -403,26 +422,36 @@ impl Written {
 }
 
 impl Plan {
-    /// Resolves each combination once, with its first seed, and says how many bytes the largest needs.
-    fn check_every_combination(&self, limits: &Limits) -> Result<u64> {
-        let mut peak = 0;
+    /// Resolves each combination once, with its first seed, and says how many bytes the largest needs; or what is wrong first
+    /// with each sweep.
+    fn check_every_combination(&self, limits: &Limits) -> std::result::Result<u64, Mistakes> {
+        let (mut peak, mut mistakes) = (0, Vec::new());
         for (index, sweep) in self.sweeps.iter().enumerate() {
-            let firsts = (0..sweep.runs).step_by(sweep.seeds.len());
-            for run in firsts.map(|offset| sweep.before + offset + 1) {
-                let job = self.job_of(sweep, run).map_err(|error| self.locate(index, error))?;
-                let bytes = job.case.memory_estimate();
-                if bytes > limits.bytes {
-                    let problem = format!(
-                        "{} with {} members needs about {} MB; at most {} MB",
-                        job.case.algorithm,
-                        job.case.members().len(),
-                        bytes >> 20,
-                        limits.bytes >> 20
-                    );
-                    return Err(self.locate(index, ScenarioError::new("members", problem)));
-                }
-                peak = peak.max(bytes);
+            let bytes = self.check_combinations(sweep, limits);
+            let bytes = bytes.map_err(|error| self.locate(index, error));
+            peak = peak.max(gather(&mut mistakes, bytes).unwrap_or_default());
+        }
+        // What is wrong with the base is wrong in every sweep.
+        mistakes.dedup();
+        if mistakes.is_empty() { Ok(peak) } else { Err(mistakes) }
+    }
+
+    fn check_combinations(&self, sweep: &Sweep, limits: &Limits) -> Result<u64> {
+        let mut peak = 0;
+        for offset in (0..sweep.runs).step_by(sweep.seeds.len()) {
+            let job = self.job_of(sweep, sweep.before + offset + 1)?;
+            let bytes = job.case.memory_estimate();
+            if bytes > limits.bytes {
+                let problem = format!(
+                    "{} with {} members needs about {} MB; at most {} MB",
+                    job.case.algorithm,
+                    job.case.members().len(),
+                    bytes >> 20,
+                    limits.bytes >> 20
+                );
+                return Err(ScenarioError::new("members", problem));
             }
+            peak = peak.max(bytes);
         }
         Ok(peak)
     }
@@ -449,10 +478,19 @@ impl Plan {
     }
 }
 
-fn parse_names<T: std::str::FromStr<Err = String>>(names: &[String], key: &str) -> Result<Vec<T>> {
+/// The name of a sweep; without one, its number.
+fn name_of(index: usize, sweep: &BTreeMap<String, Axis>) -> String {
+    sweep.get("name").map_or_else(|| format!("sweep-{}", index + 1), |name| name.texts().join(" "))
+}
+
+fn parse_names<T: std::str::FromStr<Err = String>>(
+    names: &[String],
+    key: &str,
+    mistakes: &mut Mistakes,
+) -> Vec<T> {
     let parse =
         |name: &String| name.parse().map_err(|problem: String| ScenarioError::new(key, problem));
-    names.iter().map(parse).collect()
+    names.iter().filter_map(|name| gather(mistakes, parse(name))).collect()
 }
 
 /// The error in the `index`-th table of an array of tables.

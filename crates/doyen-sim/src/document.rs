@@ -1,7 +1,7 @@
 //! Files that people write in TOML, scenarios and plans: all mistakes at once, in the order of the file.
 //!
-//! A deserializer stops at the first mistake. So what is wrong is left out, and the rest is read again, until nothing more is
-//! wrong with it.
+//! A deserializer stops at the first mistake, and so does who asks what a scenario means. So what is wrong is left out, and the
+//! rest is read again, until nothing more is wrong with it.
 
 use std::mem;
 
@@ -9,55 +9,156 @@ use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue, Deserializer, Error};
 
+use crate::scenario::ScenarioError;
+
 /// More mistakes than this at once help nobody.
 const MOST: usize = 20;
 
-/// Reads a document called `name`. The error has a line for each mistake.
-pub fn read<T: DeserializeOwned>(name: &str, text: &str) -> Result<T, String> {
-    read_by(name, text, |table| T::deserialize(Deserializer::from(table)))
+/// What is wrong with a document, as far as one reading tells.
+enum Wrong {
+    /// A key or a type.
+    Form(Error),
+    /// What a key says makes no sense. What else is wrong shows when it is left out.
+    Meaning(ScenarioError),
+    /// The same of all keys.
+    Meanings(Vec<ScenarioError>),
 }
 
-/// Reads a document of which `part` reads what is at `key`, if that is there. So the part that several kinds of documents
-/// share, a scenario, is read by one function, which is compiled once.
-pub fn read_beside<T: DeserializeOwned, P>(
+/// Reads a document called `name`. The error has a line for each mistake.
+pub fn read<T: DeserializeOwned>(name: &str, text: &str) -> Result<T, String> {
+    read_by(name, text, |table| T::deserialize(Deserializer::from(table)).map_err(Wrong::Form))
+}
+
+/// The same, of a document that `check` refuses if it makes no sense.
+pub fn read_checked<T: DeserializeOwned, C>(
+    name: &str,
+    text: &str,
+    check: impl Fn(T) -> Result<C, ScenarioError>,
+) -> Result<C, String> {
+    read_by(name, text, |table| {
+        let written = T::deserialize(Deserializer::from(table)).map_err(Wrong::Form)?;
+        check(written).map_err(Wrong::Meaning)
+    })
+}
+
+/// Reads a document of which `part` reads what is at `key`, if that is there, and which `check` refuses with all that makes no
+/// sense in it. So the part that several kinds of documents share, a scenario, is read by one function, which is compiled once.
+pub fn read_beside<T: DeserializeOwned, P, C>(
     name: &str,
     text: &str,
     key: &str,
     part: fn(Spanned<DeValue<'_>>) -> Result<P, Error>,
-) -> Result<(T, Option<P>), String> {
+    check: impl Fn(T, Option<P>) -> Result<C, Vec<ScenarioError>>,
+) -> Result<C, String> {
     read_by(name, text, |mut table| {
-        let part = table.get_mut().remove(key).map(part).transpose()?;
-        Ok((T::deserialize(Deserializer::from(table))?, part))
+        let part = table.get_mut().remove(key).map(part).transpose().map_err(Wrong::Form)?;
+        let rest = T::deserialize(Deserializer::from(table)).map_err(Wrong::Form)?;
+        check(rest, part).map_err(Wrong::Meanings)
     })
 }
 
 /// Reads a document by `read` until nothing is wrong with what is left of it.
-fn read_by<T>(
+fn read_by<C>(
     name: &str,
     text: &str,
-    read: impl Fn(Spanned<DeTable<'_>>) -> Result<T, Error>,
-) -> Result<T, String> {
+    read: impl Fn(Spanned<DeTable<'_>>) -> Result<C, Wrong>,
+) -> Result<C, String> {
     // What is no TOML at all cannot be read on.
-    let mut rest = DeTable::parse(text).map_err(|error| mistake(name, text, &error))?;
+    let whole = DeTable::parse(text).map_err(|error| mistake(name, text, &error))?;
+    let mut rest = whole.clone();
     let mut mistakes: Vec<(usize, String)> = Vec::new();
-    loop {
-        let error = match read(rest.clone()) {
+    while mistakes.len() < MOST {
+        let wrong = match read(rest.clone()) {
             Ok(value) if mistakes.is_empty() => return Ok(value),
             Ok(_) => break,
-            Err(error) => error,
+            Err(wrong) => wrong,
         };
-        let start = error.span().map_or(0, |span| span.start);
-        mistakes.push((start, mistake(name, text, &error)));
-        if !leave_out(rest.get_mut(), start) || mistakes.len() == MOST {
+        let is_first = mistakes.is_empty();
+        let mut add = |error: ScenarioError| {
+            let (key, place) = find(whole.get_ref(), rest.get_ref(), &error.key);
+            // What is missing may be what was left out.
+            if is_first || !error.is_missing() {
+                let error = ScenarioError { key, ..error };
+                mistakes.push((place.unwrap_or_default(), at_place(name, text, place, &error)));
+            }
+            place
+        };
+        let place = match wrong {
+            Wrong::Form(error) => {
+                let start = error.span().map_or(0, |span| span.start);
+                mistakes.push((start, mistake(name, text, &error)));
+                Some(start)
+            }
+            Wrong::Meaning(error) => add(error),
+            Wrong::Meanings(errors) => {
+                for error in errors {
+                    add(error);
+                }
+                None
+            }
+        };
+        if !place.is_some_and(|place| leave_out(rest.get_mut(), place)) {
             break;
         }
     }
     mistakes.sort();
+    mistakes.truncate(MOST);
     let lines: Vec<String> = mistakes.into_iter().map(|(_, mistake)| mistake).collect();
     Err(match lines.as_slice() {
         [line] => line.clone(),
         lines => format!("{} mistakes:\n  {}", lines.len(), lines.join("\n  ")),
     })
+}
+
+/// `file:line: message`, with the line if the key stands in the text.
+pub(crate) fn located(name: &str, text: &str, error: &ScenarioError) -> String {
+    let table = DeTable::parse(text).ok();
+    let place = table.and_then(|table| find(table.get_ref(), table.get_ref(), &error.key).1);
+    at_place(name, text, place, error)
+}
+
+fn at_place(name: &str, text: &str, place: Option<usize>, error: &ScenarioError) -> String {
+    match place {
+        Some(place) => format!("{name}:{}: {error}", line(text, place)),
+        None => format!("{name}: {error}"),
+    }
+}
+
+/// The line of this place of the text, from 1.
+fn line(text: &str, place: usize) -> usize {
+    text[..place.min(text.len())].matches('\n').count() + 1
+}
+
+/// Where in `rest` a key such as `fault[1].crash` is set, or else the table in which it could be; and how it is called in the
+/// `whole` document, of which some items may have been left out.
+fn find(whole: &DeTable<'_>, rest: &DeTable<'_>, key: &str) -> (String, Option<usize>) {
+    let (part, tail) = key.split_once('.').map_or((key, None), |(part, tail)| (part, Some(tail)));
+    let (name, index) = match part.split_once('[') {
+        Some((name, index)) => (name, index.trim_end_matches(']').parse::<usize>().ok()),
+        None => (part, None),
+    };
+    let (Some((start, value)), Some(original)) = (rest.get_key_value(name), whole.get(name)) else {
+        return (key.to_owned(), None);
+    };
+    let (mut part, mut place) = (part.to_owned(), start.span().start);
+    let mut inner = (original.get_ref(), value.get_ref());
+    if let (Some(index), DeValue::Array(originals), DeValue::Array(items)) =
+        (index, inner.0, inner.1)
+        && let Some(item) = items.get(index)
+        && let Some(number) = originals.iter().position(|it| it.span() == item.span())
+    {
+        part = format!("{name}[{number}]");
+        place = item.span().start;
+        inner = (originals[number].get_ref(), item.get_ref());
+    }
+    match (tail, inner) {
+        (Some(tail), (DeValue::Table(whole), DeValue::Table(rest))) => {
+            let (tail, found) = find(whole, rest, tail);
+            (format!("{part}.{tail}"), found.or(Some(place)))
+        }
+        (Some(tail), _) => (format!("{part}.{tail}"), Some(place)),
+        (None, _) => (part, Some(place)),
+    }
 }
 
 /// Removes what is at this place of the text: the entry whose key is there, else the innermost one whose value is. Of a list of
@@ -72,11 +173,11 @@ fn leave_out<'i>(table: &mut DeTable<'i>, place: usize) -> bool {
         DeValue::Array(list) => {
             let before = list.len();
             let keep = |mut item: Spanned<DeValue<'i>>| {
-                let is_wrong = match item.get_mut() {
+                let is_inside = match item.get_mut() {
                     DeValue::Table(inner) => leave_out(inner, place),
                     _ => false,
                 };
-                (!is_wrong).then_some(item)
+                (!is_inside && !item.span().contains(&place)).then_some(item)
             };
             *list = mem::replace(list, DeArray::new()).into_iter().filter_map(keep).collect();
             list.len() < before
@@ -92,8 +193,7 @@ fn leave_out<'i>(table: &mut DeTable<'i>, place: usize) -> bool {
 
 /// `file:line: message`, on one line.
 pub fn mistake(name: &str, text: &str, error: &Error) -> String {
-    let before = error.span().map_or("", |span| &text[..span.start.min(text.len())]);
-    let line = before.matches('\n').count() + 1;
+    let line = line(text, error.span().map_or(0, |span| span.start));
     if let Some(message) = unknown_key(error.message()) {
         return format!("{name}:{line}: {message}");
     }
@@ -156,6 +256,46 @@ mod tests {
                 "s.toml:13: mesages: there is no such key; did you mean `messages`?",
             ]
         );
+    }
+
+    #[test]
+    fn mistakes_of_meaning_are_told_beside_those_of_form() {
+        let text = "algorithm = \"bully\"\nmembers = 5\ninitiators = [9, 1,\n  { member = 8, at = \"1ms\" }]\n\
+                    dely = \"2ms\"\norder = [\"OKAY\"]\n\
+                    [[fault]]\nat = \"1ms\"\ncrahs = 5\n[[fault]]\nat = \"2ms\"\ncrash = 12\n\
+                    [[fault]]\nat = \"3ms\"\nrestart = 13\n[chaos]\nutil = \"1s\"\n\
+                    [expect]\nleader = 77\nby_kind = { OKAY = 3 }\nleaderless = [1, 6, 7]\n";
+        let told = Scenario::read("s.toml", text).expect_err("it is wrong");
+        let told: Vec<&str> =
+            told.lines().map(|line| line.split(';').next().unwrap().trim()).collect();
+        assert_eq!(
+            told,
+            [
+                "12 mistakes:",
+                "s.toml:3: initiators: 9 is not a member",
+                "s.toml:4: initiators: 8 is not a member",
+                "s.toml:5: dely: there is no such key",
+                "s.toml:6: order: there are no OKAY messages",
+                "s.toml:9: crahs: there is no such key",
+                "s.toml:12: fault 2, crash: 12 is not a member",
+                "s.toml:15: fault 3, restart: 13 is not a member",
+                "s.toml:17: util: there is no such key",
+                "s.toml:19: expect.leader: 77 is not a member",
+                "s.toml:20: expect.by_kind.OKAY: there are no OKAY messages",
+                "s.toml:21: expect.leaderless: 6 is not a member",
+                "s.toml:21: expect.leaderless: 7 is not a member",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_missing_is_told_if_it_cannot_have_been_left_out() {
+        let told = |text: &str| Scenario::read("s.toml", text).unwrap_err();
+        assert!(told("algorithm = \"bully\"").starts_with("s.toml: members: is missing"));
+        let misspelt = told("algorithm = \"bully\"\nmembrs = 5");
+        assert_eq!(misspelt, "s.toml:2: membrs: there is no such key; did you mean `members`?");
+        let fault = "algorithm = \"bully\"\nmembers = 3\n[chaos]\ncrash_every = \"1ms\"";
+        assert!(told(fault).starts_with("s.toml:3: chaos.until: is missing"), "{}", told(fault));
     }
 
     #[test]

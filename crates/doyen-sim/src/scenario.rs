@@ -6,6 +6,7 @@
 
 mod changes;
 mod exclusion;
+mod expect;
 mod faults;
 mod parse;
 mod quorum;
@@ -416,8 +417,22 @@ impl ScenarioError {
 }
 
 impl fmt::Display for ScenarioError {
+    /// `fault[1].crash` is the key `crash` of "fault 2": people count from 1. Which item of a list of values is wrong, the problem
+    /// says.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.key, self.problem)
+        let mut key = self.key.as_str();
+        while let Some((name, rest)) = key.split_once('[') {
+            let (index, rest) = rest.split_once(']').unwrap_or((rest, ""));
+            f.write_str(name)?;
+            key = match (rest.strip_prefix('.'), index.parse::<usize>()) {
+                (Some(rest), Ok(index)) => {
+                    write!(f, " {}, ", index + 1)?;
+                    rest
+                }
+                _ => "",
+            };
+        }
+        write!(f, "{key}: {}", self.problem)
     }
 }
 
@@ -427,7 +442,7 @@ impl ScenarioError {
     /// The flag of `doyen sim` that sets the key at fault.
     pub fn flag(&self) -> String {
         let key = match self.key.split_once('[') {
-            Some((_, rest)) => rest.split_once('.').map_or(rest, |(_, key)| key),
+            Some((list, rest)) => rest.split_once('.').map_or(list, |(_, key)| key),
             None => self.key.as_str(),
         };
         let flag = match key {
@@ -441,10 +456,12 @@ impl ScenarioError {
 
     /// The error as one of the file called `name` with this `text`: with the line, if the key stands in it.
     pub fn in_file(&self, name: &str, text: &str) -> String {
-        match line_of(text, &self.key) {
-            Some(line) => format!("{name}:{line}: {self}"),
-            None => format!("{name}: {self}"),
-        }
+        document::located(name, text, self)
+    }
+
+    /// Whether the key is wrong because it is not there.
+    pub(crate) fn is_missing(&self) -> bool {
+        self.problem.starts_with("is missing")
     }
 }
 
@@ -467,13 +484,18 @@ impl Scenario {
 
     /// Reads a scenario from TOML as it is written. `name` is what errors call the text; they name the line as well.
     pub fn parse(name: &str, text: &str) -> Result<Self, String> {
-        let is_plan = text.lines().any(|line| line.trim() == "[[sweep]]");
-        document::read(name, text).map_err(|mistakes| match is_plan {
-            true => format!(
-                "{name}: this is a plan, not a scenario; `doyen compare --plan {name}` runs it"
-            ),
-            false => mistakes,
-        })
+        document::read(name, text).map_err(|mistakes| mistakes_or_plan(name, text, mistakes))
+    }
+
+    /// The same, and checks it, with what it expects.
+    pub fn read(name: &str, text: &str) -> Result<(Self, Case), String> {
+        let check = |scenario: Self| {
+            let case = scenario.resolve()?;
+            expect::check(&case)?;
+            Ok((scenario, case))
+        };
+        document::read_checked(name, text, check)
+            .map_err(|mistakes| mistakes_or_plan(name, text, mistakes))
     }
 
     /// Reads a scenario that is a part of another document.
@@ -499,25 +521,15 @@ impl Scenario {
 
     /// Reads a scenario from TOML and checks it.
     pub fn from_toml(name: &str, text: &str) -> Result<Case, String> {
-        Self::parse(name, text)?.resolve().map_err(|error| error.in_file(name, text))
+        Self::read(name, text).map(|(_, case)| case)
     }
 }
 
-/// The line on which a key is set: `loss`, or `fault[1].crash` for one in the second `[[fault]]`.
-pub fn line_of(text: &str, key: &str) -> Option<usize> {
-    let (table, key) = key.rsplit_once('.').map_or((None, key), |(table, key)| (Some(table), key));
-    let mut start = 0;
-    if let Some(table) = table {
-        let (name, nth) = match table.split_once('[') {
-            None => (table, 0),
-            Some((name, index)) => (name, index.trim_end_matches(']').parse().ok()?),
-        };
-        let is_head = |line: &str| line.trim().trim_matches(['[', ']']) == name;
-        start = (text.lines().enumerate().filter(|(_, line)| is_head(line))).nth(nth)?.0;
+fn mistakes_or_plan(name: &str, text: &str, mistakes: String) -> String {
+    match text.lines().any(|line| line.trim() == "[[sweep]]") {
+        true => {
+            format!("{name}: this is a plan, not a scenario; `doyen compare --plan {name}` runs it")
+        }
+        false => mistakes,
     }
-    let sets = |line: &str| {
-        line.trim_start().strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with('='))
-    };
-    let found = text.lines().enumerate().skip(start).find(|(_, line)| sets(line));
-    found.map(|(line, _)| line + 1).or(table.map(|_| start + 1))
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{Axis, Result, axis};
+use super::{Axis, Mistakes, Result, axis, gather};
 use crate::row::{Field, Row, Unit};
 use doyen_sim::scenario::ScenarioError;
 
@@ -62,42 +62,58 @@ impl Report {
 }
 
 impl Entry {
-    pub(super) fn resolve(&self, sweeps: &[&str]) -> Result<Report> {
-        let wrong = |key: &str, problem: String| Err(ScenarioError::new(key, problem));
+    pub(super) fn resolve(&self, sweeps: &[String]) -> std::result::Result<Report, Mistakes> {
+        let mut mistakes = Vec::new();
         if let Some(sweep) = &self.sweep
-            && !sweeps.contains(&sweep.as_str())
+            && !sweeps.contains(sweep)
         {
             let problem = format!("there is no sweep `{sweep}`; use one of {}", sweeps.join(", "));
-            return wrong("sweep", problem);
+            mistakes.push(ScenarioError::new("sweep", problem));
         }
-        let (x, y) = (axis_field("x", self.x.as_deref())?, axis_field("y", self.y.as_deref())?);
-        let series = self.series.as_ref().map_or_else(Vec::new, Axis::texts);
-        let only = self.only.iter().map(|(name, value)| Ok((field("only", name)?, value.clone())));
-        let (log_x, log_y) = match self.scale.as_deref() {
-            None | Some("linear") => (false, false),
-            Some("log") => (true, true),
-            Some("log-x") => (true, false),
-            Some("log-y") => (false, true),
-            Some(other) => {
-                return wrong("scale", format!("`{other}`; use linear, log, log-x or log-y"));
-            }
-        };
-        if self.formula && y.name != "messages" {
+        let x = gather(&mut mistakes, axis_field("x", self.x.as_deref()));
+        let y = gather(&mut mistakes, axis_field("y", self.y.as_deref()));
+        let names = self.series.as_ref().map_or_else(Vec::new, Axis::texts);
+        let series = names.iter().filter_map(|name| gather(&mut mistakes, field("series", name)));
+        let series = series.collect();
+        let only = self.only.iter().filter_map(|(name, value)| {
+            Some((gather(&mut mistakes, field("only", name))?, value.clone()))
+        });
+        let only = only.collect();
+        let scale = gather(&mut mistakes, self.scale());
+        if self.formula && y.is_some_and(|y| y.name != "messages") {
             let problem = "the closed forms give messages: use it with y = \"messages\"";
-            return wrong("formula", problem.to_owned());
+            mistakes.push(ScenarioError::new("formula", problem));
         }
+        let (Some(x), Some(y), Some((log_x, log_y)), true) = (x, y, scale, mistakes.is_empty())
+        else {
+            return Err(mistakes);
+        };
         Ok(Report {
             title: self.title.clone(),
             about: self.about.trim().to_owned(),
             sweep: self.sweep.clone(),
             x,
             y,
-            series: series.iter().map(|name| field("series", name)).collect::<Result<_>>()?,
+            series,
             log_x,
             log_y,
-            only: only.collect::<Result<_>>()?,
+            only,
             formula: self.formula,
         })
+    }
+
+    /// Whether each axis is logarithmic.
+    fn scale(&self) -> Result<(bool, bool)> {
+        match self.scale.as_deref() {
+            None | Some("linear") => Ok((false, false)),
+            Some("log") => Ok((true, true)),
+            Some("log-x") => Ok((true, false)),
+            Some("log-y") => Ok((false, true)),
+            Some(other) => {
+                let problem = format!("`{other}`; use linear, log, log-x or log-y");
+                Err(ScenarioError::new("scale", problem))
+            }
+        }
     }
 }
 

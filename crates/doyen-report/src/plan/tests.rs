@@ -63,11 +63,11 @@ fn a_mode_that_an_algorithm_does_not_have_is_left_out_of_it() {
     let plan = "[base]\nmembers = 3\n[[sweep]]\nalgorithms = [\"bully\", \"ring-list\"]\n\
                 modes = [\"textbook\", \"eager\"]";
     let written: Written = toml::from_str(plan).unwrap();
-    let sweeps = written.resolve_sweeps(&Limits::default()).unwrap();
+    let sweeps = written.resolve_sweeps(&Limits::default(), &mut Vec::new());
     assert_eq!(sweeps[0].runs, 3);
     let error =
         refused("[[sweep]]\nalgorithms = \"bully\"\nmembers = 3\nmodes = [\"os-textbook-absorb\"]");
-    assert!(error.starts_with("p.toml:4: sweep[0].modes: none of these"), "{error}");
+    assert!(error.starts_with("p.toml:4: sweep 1, modes: none of these"), "{error}");
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn the_detector_is_counted_among_the_living() {
     let error = refused(&format!("{base}initiator = 6"));
     assert_eq!(
         error,
-        "p.toml:6: sweep[0].initiator: there is no live member number 6; they are numbered 1 to 5"
+        "p.toml:6: sweep 1, initiator: there is no live member number 6; they are numbered 1 to 5"
     );
 }
 
@@ -130,38 +130,38 @@ fn every_error_names_its_line() {
             "p.toml:2: membrs: there is no such key; did you mean `members`?",
         ),
         ("title = \"x\"".to_owned(), "p.toml: sweep: is missing"),
-        ("[[sweep]]\nmembers = 3".to_owned(), "p.toml:1: sweep[0].algorithms: is missing"),
-        ("[[sweep]]\nalgorithms = \"bully\"".to_owned(), "p.toml:1: sweep[0].members: is missing"),
+        ("[[sweep]]\nmembers = 3".to_owned(), "p.toml:1: sweep 1, algorithms: is missing"),
+        ("[[sweep]]\nalgorithms = \"bully\"".to_owned(), "p.toml:1: sweep 1, members: is missing"),
         (
             "[[sweep]]\nmembers = 3\nalgorithms = \"buly\"".to_owned(),
-            "p.toml:3: sweep[0].algorithms: unknown algorithm",
+            "p.toml:3: sweep 1, algorithms: unknown algorithm",
         ),
         (
             format!("{sweep}los = 3"),
-            "p.toml:4: sweep[0].los: cannot be swept; did you mean `loss`?",
+            "p.toml:4: sweep 1, los: cannot be swept; did you mean `loss`?",
         ),
-        (format!("{sweep}loss = \"5\""), "p.toml:4: sweep[0].loss: `5` is not a share"),
-        (format!("{sweep}loss = true"), "p.toml:4: sweep[0].loss: `true` is not a share"),
-        (format!("{sweep}delay = 5"), "p.toml:4: sweep[0].delay: `5`: invalid type"),
-        (format!("{sweep}seeds = []"), "p.toml:4: sweep[0].seeds: the list is empty"),
-        (format!("{sweep}seeds = 0"), "p.toml:4: sweep[0].seeds: no seed, no run"),
-        (format!("{sweep}seeds = 1000000"), "p.toml:4: sweep[0].seeds: 1000000 are too many"),
-        (format!("{sweep}initiators = -2"), "p.toml:4: sweep[0].initiators: -2 is below zero"),
+        (format!("{sweep}loss = \"5\""), "p.toml:4: sweep 1, loss: `5` is not a share"),
+        (format!("{sweep}loss = true"), "p.toml:4: sweep 1, loss: `true` is not a share"),
+        (format!("{sweep}delay = 5"), "p.toml:4: sweep 1, delay: `5`: invalid type"),
+        (format!("{sweep}seeds = []"), "p.toml:4: sweep 1, seeds: the list is empty"),
+        (format!("{sweep}seeds = 0"), "p.toml:4: sweep 1, seeds: no seed, no run"),
+        (format!("{sweep}seeds = 1000000"), "p.toml:4: sweep 1, seeds: 1000000 are too many"),
+        (format!("{sweep}initiators = -2"), "p.toml:4: sweep 1, initiators: -2 is below zero"),
         (
             format!("{sweep}initiators = 4"),
-            "p.toml:4: sweep[0].initiators: 4 cannot notice; only 3 are alive",
+            "p.toml:4: sweep 1, initiators: 4 cannot notice; only 3 are alive",
         ),
         (
             format!("{sweep}initiator = 1\ninitiators = 2"),
-            "p.toml:4: sweep[0].initiator: is swept beside initiators",
+            "p.toml:4: sweep 1, initiator: is swept beside initiators",
         ),
         (
             format!("{sweep}faults = \"storm\""),
-            "p.toml:4: sweep[0].faults: there is no table [faults.storm]",
+            "p.toml:4: sweep 1, faults: there is no table [faults.storm]",
         ),
         (
             format!("{sweep}{sweep}name = \"sweep-1\""),
-            "p.toml:7: sweep[1].name: there are two sweeps `sweep-1`",
+            "p.toml:7: sweep 2, name: there are two sweeps `sweep-1`",
         ),
         (format!("[base]\ndelay = \"x\"\n{sweep}"), "p.toml:2: `x` is not a length of time"),
         (format!("[base]\nseed = 4\n{sweep}"), "p.toml:2: base.seed: write the seed at the head"),
@@ -176,32 +176,32 @@ fn every_error_names_its_line() {
 fn every_error_in_a_report_names_its_line() {
     let report = "[[sweep]]\nname = \"a\"\nalgorithms = \"bully\"\nmembers = 3\n[[report]]\n";
     let cases = [
-        ("x = \"members\"", "p.toml:5: report[0].y: is missing"),
+        ("x = \"members\"", "p.toml:5: report 1, y: is missing"),
         (
             "x = \"size\"\ny = \"messages\"",
-            "p.toml:6: report[0].x: a run has no `size`; use one of",
+            "p.toml:6: report 1, x: a run has no `size`; use one of",
         ),
-        ("x = \"mode\"\ny = \"messages\"", "p.toml:6: report[0].x: mode has no numbers"),
-        ("x = \"members\"\ny = \"mode\"", "p.toml:7: report[0].y: mode has no numbers"),
+        ("x = \"mode\"\ny = \"messages\"", "p.toml:6: report 1, x: mode has no numbers"),
+        ("x = \"members\"\ny = \"mode\"", "p.toml:7: report 1, y: mode has no numbers"),
         (
             "x = \"members\"\ny = \"bytes\"\nscale = \"cubic\"",
-            "p.toml:8: report[0].scale: `cubic`; use linear",
+            "p.toml:8: report 1, scale: `cubic`; use linear",
         ),
         (
             "x = \"members\"\ny = \"bytes\"\nformula = true",
-            "p.toml:8: report[0].formula: the closed forms",
+            "p.toml:8: report 1, formula: the closed forms",
         ),
         (
             "x = \"members\"\ny = \"bytes\"\nsweep = \"b\"",
-            "p.toml:8: report[0].sweep: there is no sweep `b`",
+            "p.toml:8: report 1, sweep: there is no sweep `b`",
         ),
         (
             "x = \"members\"\ny = \"bytes\"\nseries = \"colour\"",
-            "p.toml:8: report[0].series: a run has no `colour`",
+            "p.toml:8: report 1, series: a run has no `colour`",
         ),
         (
             "x = \"members\"\ny = \"bytes\"\nonly = { colour = 1 }",
-            "p.toml:8: report[0].only: a run has no `colour`",
+            "p.toml:8: report 1, only: a run has no `colour`",
         ),
         ("x = \"members\"\ny = \"bytes\"\ncolor = 1", "p.toml:8: color: there is no such key"),
     ];
@@ -212,17 +212,42 @@ fn every_error_in_a_report_names_its_line() {
 }
 
 #[test]
+fn all_mistakes_are_told_in_the_order_of_the_file() {
+    let error = refused(
+        "titel = \"x\"\n[[sweep]]\nname = \"a\"\nalgorithms = [\"buly\", \"quorm\"]\nmembers = \"50..10\"\n\
+         [[sweep]]\nalgorithms = \"bully\"\nmembers = 3\nlos = 1\n\
+         [[report]]\nsweep = \"a\"\nx = \"initiatr\"\ny = \"mesages\"\nformula = true\n\
+         [[report]]\nx = \"members\"",
+    );
+    let told: Vec<&str> = error.lines().map(|line| line.trim()).collect();
+    let expected = [
+        "7 mistakes:",
+        "p.toml:1: titel: there is no such key",
+        "p.toml:4: sweep 1, algorithms: unknown algorithm `buly`",
+        "p.toml:4: sweep 1, algorithms: unknown algorithm `quorm`",
+        "p.toml:5: sweep 1, members: `50..10` runs backwards",
+        "p.toml:9: sweep 2, los: cannot be swept",
+        "p.toml:12: report 1, x: a run has no `initiatr`",
+        "p.toml:13: report 1, y: a run has no `mesages`",
+    ];
+    assert_eq!(told.len(), expected.len(), "{error}");
+    for (told, expected) in told.iter().zip(expected) {
+        assert!(told.starts_with(expected), "{told}\n→ {expected}");
+    }
+}
+
+#[test]
 fn absurd_sizes_are_refused_before_anything_runs() {
     let many = refused(
         "[[sweep]]\nname = \"x\"\nalgorithms = \"bully\"\nmembers = \"1..1000\"\nseeds = 1000",
     );
     assert!(
-        many.starts_with("p.toml:2: sweep[0].name: makes 1000000 runs or more; at most 200000"),
+        many.starts_with("p.toml:2: sweep 1, name: makes 1000000 runs or more; at most 200000"),
         "{many}"
     );
     let large = refused("[[sweep]]\nalgorithms = \"bully\"\nmembers = [10, 1000000]");
     assert!(
-        large.starts_with("p.toml:3: sweep[0].members: bully with 1000000 members needs about"),
+        large.starts_with("p.toml:3: sweep 1, members: bully with 1000000 members needs about"),
         "{large}"
     );
     let unheard = refused("[[sweep]]\nalgorithms = \"bully\"\nmembers = 1000000000");

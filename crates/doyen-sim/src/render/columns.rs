@@ -40,13 +40,16 @@ pub const MAX_COLUMNS: usize = 32;
 /// What the signs in the columns of an election mean.
 pub const LEGEND: &str = "\
 │ follows   ╎ takes part in an election   ┃ leads   z is paused   (nothing) is down
-! calls an election   ● sends   ○ is sent to   × is down when a message arrives   ▼ receives   T its timer fires   · something else
+! calls an election   ● sends   ○ is sent to   × is down when a message arrives   ▼ receives
+T its timer fires   · something else
 ★ begins to lead   ☆ stops leading   ✓ follows a leader   ? suspects   + trusts again
-✖ crashes   ↺ restarts   @ its clock changes   # is cut off   = is mended   a b c side of a partition";
+✖ crashes   ↺ restarts   @ its clock changes   # is cut off   = is mended
+a b c side of a partition";
 
 /// What the signs of mutual exclusion mean, where they differ.
 pub const LEGEND_OF_EXCLUSION: &str = "\
-┊ outside   │ waits   ┃ inside the critical section   ‼ two or more inside at once: exclusion is violated
+┊ outside   │ waits   ┃ inside the critical section
+‼ two or more inside at once: exclusion is violated
 ! asks to enter   ◆ enters   ◇ leaves";
 
 /// After so many lines the head of the columns is written again.
@@ -267,6 +270,13 @@ mod tests {
         contact_dead = true
         initiators = [4]
     "#;
+
+    #[test]
+    fn the_legend_fits_into_a_terminal() {
+        for line in LEGEND.lines().chain(LEGEND_OF_EXCLUSION.lines()) {
+            assert!(line.chars().count() <= 100, "{line}");
+        }
+    }
 
     #[test]
     fn figure_1_of_kordafshari_is_a_line_an_event_and_a_column_a_member() {

@@ -201,12 +201,14 @@ impl Scenario {
             Some(Initiators::All) => live().map(|id| (id, Span::ZERO)).collect(),
             Some(Initiators::Listed(listed)) => listed
                 .iter()
-                .map(|request| {
-                    let id = member(members, "requests", request.member())?;
+                .enumerate()
+                .map(|(index, request)| {
+                    let key = format!("requests[{index}]");
+                    let id = member(members, &key, request.member())?;
                     if dead.binary_search(&id).is_ok() {
                         let problem =
                             format!("{id} is dead from the beginning and cannot ask to enter");
-                        return Err(ScenarioError::new("requests", problem));
+                        return Err(ScenarioError::new(key, problem));
                     }
                     Ok((id, request.at()))
                 })

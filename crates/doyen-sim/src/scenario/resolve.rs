@@ -16,7 +16,7 @@ use doyen_core::time::Span;
 use serde::Serialize;
 
 use super::parse::{Result, bounded, kind, member, named, parse_range};
-use super::{Initiator, Initiators, MemberList, RingOrder, Scenario, ScenarioError};
+use super::{Initiators, MemberList, RingOrder, Scenario, ScenarioError};
 use crate::fault::{self, Chaos, ChaosKind, Fault, Trigger};
 use crate::initiators;
 use crate::message::MessageChange;
@@ -454,15 +454,16 @@ impl Scenario {
         leader: Option<NodeId>,
     ) -> Result<Vec<NodeId>> {
         let mut dead = Vec::new();
-        for &id in &self.dead {
-            let id = member(members, "dead", id)?;
+        for (index, &id) in self.dead.iter().enumerate() {
+            let key = format!("dead[{index}]");
+            let id = member(members, &key, id)?;
             if dead.contains(&id) {
-                return Err(ScenarioError::new("dead", format!("member {id} is named twice")));
+                return Err(ScenarioError::new(key, format!("member {id} is named twice")));
             }
             if Some(id) == leader {
                 let problem =
                     format!("{id} leads at the beginning; let it crash by a fault instead");
-                return Err(ScenarioError::new("dead", problem));
+                return Err(ScenarioError::new(key, problem));
             }
             dead.push(id);
         }
@@ -498,23 +499,18 @@ impl Scenario {
             Some(Initiators::Listed(listed)) => listed,
         };
         let mut initiators: Vec<(NodeId, Time)> = Vec::with_capacity(listed.len());
-        for initiator in listed {
-            let (id, at) = match initiator {
-                Initiator::AtOnce(id) => (*id, Span::ZERO),
-                Initiator::At { member, at } => (*member, *at),
-            };
-            let id = member(members, "initiators", id)?;
+        for (index, initiator) in listed.iter().enumerate() {
+            let key = format!("initiators[{index}]");
+            let id = member(members, &key, initiator.member())?;
             if dead.binary_search(&id).is_ok() {
                 let problem = format!("{id} is dead from the beginning and cannot notice anything");
-                return Err(ScenarioError::new("initiators", problem));
+                return Err(ScenarioError::new(key, problem));
             }
-            if initiators.contains(&(id, Time::ZERO + at)) {
-                return Err(ScenarioError::new(
-                    "initiators",
-                    format!("member {id} is named twice"),
-                ));
+            let at = Time::ZERO + initiator.at();
+            if initiators.contains(&(id, at)) {
+                return Err(ScenarioError::new(key, format!("member {id} is named twice")));
             }
-            initiators.push((id, Time::ZERO + at));
+            initiators.push((id, at));
         }
         Ok(initiators.into_iter().collect())
     }

@@ -377,7 +377,7 @@ impl<T> Call<T> {
         match command {
             AdminCommand::Transfer { to } => format!("transfer to {}", name(to)),
             AdminCommand::Prefer { member, lasting } => {
-                format!("prefer {} for {lasting}", name(member))
+                format!("prefer {} for {lasting:#}", name(member))
             }
             AdminCommand::Resign
             | AdminCommand::ShutDown

@@ -49,7 +49,7 @@ use super::report::Name;
 use super::server::ConnInfo;
 use crate::node::Handle;
 use crate::node::relay::{RelayError, Relayed};
-use crate::node::status::{MemberStatus, Status};
+use crate::node::status::{MemberStatus, Status, seconds};
 use packet::{LONGEST_ANSWER, Packet};
 use served::{Arrival, Served};
 
@@ -208,13 +208,14 @@ fn unanswered(status: &Status, to: &Name, is_command: bool, why: &Unanswered) ->
 /// Why nothing arrives from a member.
 fn silence(status: &Status, id: NodeId) -> String {
     let Some(member) = status.member(id) else { return "it is not a member".to_owned() };
-    let ago = |millis: u64| humantime::format_duration(Duration::from_secs(millis / 1000));
     match (member.rejection(), member.last_seen_ms) {
         (Some(rejection), _) => format!("it {rejection}"),
         (None, Some(millis)) if member.reachable && millis < 5000 => {
             "it is reachable, but too slow, or its HTTP server has stopped".to_owned()
         }
-        (None, Some(millis)) => format!("last seen {} ago (is it running?)", ago(millis)),
+        (None, Some(millis)) => {
+            format!("last seen {} ago (is it running?)", seconds(millis / 1000))
+        }
         (None, None) => "never seen since this node started (is it running?)".to_owned(),
     }
 }

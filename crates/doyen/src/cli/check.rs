@@ -403,9 +403,9 @@ impl Check {
         let plan = self.plan(rules.scope)?;
         // A file that cannot be written is an error before the search, not after it.
         let output = self.out.as_deref().map(Output::create).transpose()?;
-        let progress = Progress::spinner("exploring:");
+        let progress = Progress::spinner("exploring");
         let watch = |explored: &Explored| {
-            progress.set_message(|| report::progress_line(explored));
+            progress.set_message(report::progress_line(explored));
             true
         };
         let found = doyen_check::check(&case, &rules, &plan, &watch);
@@ -428,8 +428,7 @@ impl Check {
         let mut scenario = Scenario::default();
         if let Some(path) = &self.file {
             let (name, text) = scenarios::read(path)?;
-            scenario = Scenario::parse(&name, &text).map_err(|error| anyhow!(error))?;
-            scenario.resolve().map_err(|error| anyhow!(error.in_file(&name, &text)))?;
+            (scenario, _) = Scenario::read(&name, &text).map_err(|error| anyhow!(error))?;
             if self.model.from.is_none() && scenario.drop_faults() {
                 system::note(format_args!(
                     "the faults of {name} are ignored; the fault budget replaces them"

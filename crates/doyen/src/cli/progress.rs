@@ -1,11 +1,12 @@
 //! Progress on stderr: a bar or a spinner on a terminal; elsewhere a line every ten seconds.
 
-use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::system;
+use super::{system, terminal};
 
 const REDRAW: Duration = Duration::from_millis(120);
 const LINE_EVERY: Duration = Duration::from_secs(10);
@@ -14,7 +15,8 @@ const LINE_EVERY: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(crate) struct Progress {
     bar: ProgressBar,
-    last_line: Mutex<Instant>,
+    /// Where nothing can be drawn: dropped, it ends the thread that prints.
+    _lines: Option<Sender<()>>,
 }
 
 impl Progress {
@@ -33,41 +35,90 @@ impl Progress {
         bar.set_style(style);
         bar.set_prefix(what);
         bar.enable_steady_tick(REDRAW);
-        Self { bar, last_line: Mutex::new(Instant::now()) }
+        let print = |line: String| system::note(format_args!("{line}"));
+        let lines = bar.is_hidden().then(|| print_lines(bar.clone(), LINE_EVERY, print));
+        Self { bar, _lines: lines }
     }
 
     pub(crate) fn set_position(&self, done: u64) {
         self.bar.set_position(done);
-        let total = self.bar.length().unwrap_or_default();
-        self.print(|| format!("{done} of {total}"));
     }
 
     pub(crate) fn inc(&self) {
-        self.set_position(self.bar.position() + 1);
+        self.bar.inc(1);
     }
 
-    pub(crate) fn set_message(&self, message: impl FnOnce() -> String) {
-        match self.bar.is_hidden() {
-            true => self.print(message),
-            false => self.bar.set_message(message()),
-        }
-    }
-
-    /// Prints a line where nothing can be drawn, if the last one is long ago.
-    fn print(&self, line: impl FnOnce() -> String) {
-        // If the lock is taken, another thread is about to print the same.
-        if self.bar.is_hidden()
-            && let Ok(mut last) = self.last_line.try_lock()
-            && last.elapsed() >= LINE_EVERY
-        {
-            *last = Instant::now();
-            system::note(format_args!("{}: {}", self.bar.prefix(), line()));
-        }
+    pub(crate) fn set_message(&self, message: String) {
+        self.bar.set_message(message);
     }
 }
 
 impl Drop for Progress {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
+    }
+}
+
+/// Prints a line every so often, whether or not the work has something to say, until what is returned is dropped.
+fn print_lines(
+    bar: ProgressBar,
+    every: Duration,
+    print: impl Fn(String) + Send + 'static,
+) -> Sender<()> {
+    let (alive, ended) = mpsc::channel::<()>();
+    thread::spawn(move || {
+        while ended.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
+            print(line(&bar, bar.elapsed()));
+        }
+    });
+    alive
+}
+
+/// `runs: 30 of 200, 10 s`.
+fn line(bar: &ProgressBar, elapsed: Duration) -> String {
+    let elapsed = terminal::span(Duration::from_secs(elapsed.as_secs()));
+    let done = match bar.length() {
+        Some(total) => format!("{} of {total}", bar.position()),
+        None => bar.message(),
+    };
+    let separator = if done.is_empty() { "" } else { ", " };
+    format!("{}: {done}{separator}{elapsed}", bar.prefix())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bar(total: Option<u64>, what: &'static str) -> ProgressBar {
+        let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::hidden());
+        bar.set_prefix(what);
+        bar
+    }
+
+    #[test]
+    fn a_line_says_how_long_it_has_taken() {
+        let elapsed = Duration::from_millis(70_300);
+        assert_eq!(line(&bar(None, "shrinking"), elapsed), "shrinking: 1m 10s");
+        let exploring = bar(None, "exploring");
+        exploring.set_message("12 states");
+        assert_eq!(line(&exploring, elapsed), "exploring: 12 states, 1m 10s");
+        let runs = bar(Some(200), "runs");
+        runs.inc(30);
+        assert_eq!(line(&runs, elapsed), "runs: 30 of 200, 1m 10s");
+    }
+
+    #[test]
+    fn lines_are_printed_without_a_message_until_the_end() {
+        let (print, printed) = mpsc::channel();
+        let every = Duration::from_millis(10);
+        let lines = print_lines(bar(None, "waiting"), every, move |line| drop(print.send(line)));
+        for _ in 0..2 {
+            let line = printed.recv_timeout(Duration::from_secs(30)).expect("a line");
+            assert!(line.starts_with("waiting: "), "{line}");
+        }
+        drop(lines);
+        // The thread ends, and the channel with it.
+        while printed.recv_timeout(Duration::from_secs(30)).is_ok() {}
+        assert_eq!(printed.try_recv(), Err(mpsc::TryRecvError::Disconnected));
     }
 }

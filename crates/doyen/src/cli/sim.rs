@@ -5,7 +5,7 @@ pub(super) mod fold;
 mod service;
 mod summary;
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -59,6 +59,7 @@ unless --bound is given. docs/scenarios.md describes scenario files.
 
 The signs in the columns of an election:
 {}
+
 of mutual exclusion, where they differ:
 {}
 
@@ -247,8 +248,7 @@ impl Sim {
             return scenario.resolve().map_err(as_flag);
         };
         let (name, text) = scenarios::read(path)?;
-        let written = Scenario::parse(&name, &text).map_err(|error| anyhow!(error))?;
-        written.resolve().map_err(|error| anyhow!(error.in_file(&name, &text)))?;
+        let (written, _) = Scenario::read(&name, &text).map_err(|error| anyhow!(error))?;
         let mut scenario = written.clone();
         self.apply(&mut scenario)?;
         if scenario != written && scenario.expect.take().is_some() {
@@ -391,6 +391,10 @@ impl Sim {
         out.write_all(&columns.unwrap_or_default())?;
         if shows_columns && !case.algorithm.elects() {
             writeln!(out, "\n{}", columns::LEGEND_OF_EXCLUSION)?;
+        } else if shows_columns && out.is_terminal() {
+            let algorithm = case.algorithm;
+            let hint = "Signs: `doyen help sim`.";
+            writeln!(out, "\nRules in brackets: `doyen algorithms {algorithm}`. {hint}")?;
         }
         if shows_columns {
             writeln!(out)?;

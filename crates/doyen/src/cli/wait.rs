@@ -11,6 +11,7 @@ use doyen::node::status::Status;
 use doyen_core::members::{Incarnation, NodeId, Term};
 
 use super::client::{self, CannotReach, NodeFlags, parse_time};
+use super::progress::Progress;
 use super::{Answer, system};
 
 /// How often the node is asked.
@@ -47,12 +48,14 @@ impl Wait {
     pub(crate) fn run(self) -> Result<Answer> {
         let client = self.node.connect_reader()?;
         let deadline = Instant::now() + self.timeout;
+        let progress = Progress::spinner("waiting");
         let mut steady = Steady { known: None, since: Instant::now() };
         loop {
             let left = deadline.saturating_duration_since(Instant::now()).max(POLL);
             let problem = match client.status_within(left) {
                 Ok(status) => match self.lacks(&status, &mut steady)? {
                     None => {
+                        drop(progress);
                         let leader = status.leader.map(|id| status.name_of(id)).unwrap_or_default();
                         writeln!(anstream::stdout(), "{leader} leads in term {}", status.term)?;
                         return Ok(Answer::Yes);
@@ -66,12 +69,14 @@ impl Wait {
                 Err(error) => return Err(error),
             };
             if Instant::now() >= deadline {
+                drop(progress);
                 system::note(format_args!(
                     "not within {}: {problem}",
                     clock::in_days(self.timeout)
                 ));
                 return Ok(Answer::Limit);
             }
+            progress.set_message(problem);
             sleep(POLL);
         }
     }

@@ -36,7 +36,7 @@ use super::log::LogLine;
 use super::network::{Network, Received};
 use super::publish::Publisher;
 use super::reload::NextTiming;
-use super::status::{LastLeader, Status};
+use super::status::{LastLeader, Status, seconds};
 use super::store::{LONGEST_DURABLE, Store, refused};
 use super::timers::Timers;
 use super::trace::{self, Header, Tracer};
@@ -762,7 +762,7 @@ impl doyen_core::host::Host<Process> for Host {
             Notice::Refused(refusal) => self.refused = Some(refusal),
             Notice::Paused { by, left } => {
                 let (by, left) = (name(by), Duration::from_nanos(left.as_nanos()));
-                let left = humantime::format_duration(Duration::from_secs(left.as_secs().max(1)));
+                let left = seconds(left.as_secs().max(1));
                 let text = format!(
                     "elections are paused for {left} (command at {by}): if the leader is lost, there is none until then or until `doyen resume`"
                 );

@@ -23,7 +23,7 @@ use doyen_core::ledger::{self, Contradiction, Entry, Stored};
 use doyen_core::members::{NodeId, Term};
 use doyen_core::protocol::{Boot, Effects, Event, Message as _, Notice, Pledge, Protocol, View};
 use doyen_core::time::{Delay, Span};
-use doyen_core::trace::timer_name;
+use doyen_core::trace::timer_words;
 
 use super::host::Process;
 use super::start::process;
@@ -319,11 +319,12 @@ impl Replayer {
             }
             What::Fired { timer, did, .. } => {
                 let Some(tag) = self.armed.remove(timer) else {
-                    let wrong = format!("the timer {timer} fires, which was not armed");
+                    let wrong =
+                        format!("the {} timer fires, which was not armed", timer_words(timer));
                     self.find(format!("{wrong}; {}", self.why_it_differs()));
                     return Ok(());
                 };
-                (Event::Timer(tag), format!("timer {} fires", timer_name(timer)), did)
+                (Event::Timer(tag), format!("{} timer fires", timer_words(timer)), did)
             }
             What::Campaign { did, .. } => (Event::Campaign, "calls an election".into(), did),
             What::Commanded { command, did, .. } => {

@@ -605,6 +605,14 @@ impl MemberStatus {
 }
 
 /// Whole seconds, rounded up: a time that is not over is not "0s".
-fn rounded_up(millis: u64) -> humantime::FormattedDuration {
-    humantime::format_duration(Duration::from_secs(millis.div_ceil(1000)))
+fn rounded_up(millis: u64) -> String {
+    seconds(millis.div_ceil(1000))
+}
+
+/// `48 s`, `1m 30s`.
+pub(crate) fn seconds(seconds: u64) -> String {
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        _ => humantime::format_duration(Duration::from_secs(seconds)).to_string(),
+    }
 }

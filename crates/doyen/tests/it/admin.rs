@@ -37,6 +37,7 @@ fn commands_come_over_the_socket_and_not_over_http() {
     assert!(log.contains("accepted command `undrain` from admin.sock (uid "), "{log}");
     let rejected = log.lines().filter(|line| line.contains("rejected command `drain` from 127."));
     assert_eq!(rejected.count(), 1, "once a minute: {log}");
+    assert!(!log.contains("problem="), "the sentence says it: {log}");
     let gone = trial.command(1, &["undrain"]);
     assert_eq!(gone.status.code(), Some(3));
     assert!(complaint(&gone).contains("admin.sock: no node listens there"), "{}", complaint(&gone));

@@ -164,8 +164,8 @@ fn report_of_lost(format: LogFormat, in_journal: bool, lost: u64) -> String {
 fn write_field(out: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -> fmt::Result {
     match field.name() {
         "message" => write!(Escaped(out), "{value:?}"),
-        "node" | "event" | "command" | "member" | "leader" | "term" | "reason" | "address"
-        | "downtime_us" => Ok(()),
+        "node" | "event" | "command" | "member" | "leader" | "term" | "reason" | "problem"
+        | "address" | "downtime_us" => Ok(()),
         name => write!(Escaped(out), " {name}={value:?}"),
     }
 }

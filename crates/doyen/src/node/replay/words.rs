@@ -4,7 +4,7 @@ use doyen_core::change::Names;
 use doyen_core::ledger::Stored;
 use doyen_core::protocol::{Dropped, Effect, EffectOf, Notice, Role, View};
 use doyen_core::time::Delay;
-use doyen_core::trace::timer_name;
+use doyen_core::trace::timer_words;
 
 use super::Process;
 
@@ -18,10 +18,10 @@ pub(super) fn describe(effect: &EffectOf<Process>, name: Names<'_>) -> String {
         Effect::Send { to, message } => format!("to {}: {message}", name(*to)),
         Effect::SetTimer { timer, after: Delay { min, max } } => {
             let longest = if min == max { String::new() } else { format!(" to {max}") };
-            format!("timer {} in {min}{longest}", timer_name(&format!("{timer:?}")))
+            format!("{} timer in {min}{longest}", timer_words(&format!("{timer:?}")))
         }
         Effect::CancelTimer(timer) => {
-            format!("timer {} disarmed", timer_name(&format!("{timer:?}")))
+            format!("{} timer disarmed", timer_words(&format!("{timer:?}")))
         }
         Effect::Announce(view) => announcement(*view, name),
         Effect::Inform(notice) => describe_notice(*notice, name),
@@ -52,7 +52,7 @@ fn describe_notice(notice: Notice, name: Names<'_>) -> String {
             format!("its state is a copy: {} has seen it in start {}", name(by), seen.0)
         }
         Notice::Paused { by, left } => {
-            format!("elections are paused for {left}, by command of {}", name(by))
+            format!("elections are paused for {left:#}, by command of {}", name(by))
         }
         Notice::Resumed { by: Some(by) } => {
             format!("elections are resumed, by command of {}", name(by))

@@ -27,7 +27,7 @@ fn every_command_reaches_the_loop() {
         (
             "drain",
             r#"{"for":"2h"}"#,
-            "drain for 7200s",
+            "drain for 2h",
             "is drained for 2h: it leads only if no other member can",
         ),
         (
@@ -37,7 +37,7 @@ fn every_command_reaches_the_loop() {
             "is drained until `undrain`: it never leads",
         ),
         ("undrain", "", "undrain", "was not drained"),
-        ("prefer", r#"{"member":"n3","for":"90s"}"#, "prefer 3 for 90s", "prefers n3 for 90s"),
+        ("prefer", r#"{"member":"n3","for":"90s"}"#, "prefer 3 for 1m 30s", "prefers n3 for 90s"),
         ("prefer", r#"{"member":"n3","for":"0s"}"#, "prefer 3 for 0", "withdraws the preference"),
         ("reload-keys", "", "reload keys", "reloaded its keys: seals and opens with 00ecce3a"),
     ] {

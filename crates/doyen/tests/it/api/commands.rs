@@ -113,7 +113,7 @@ fn status_marks_who_lost_its_office_and_says_how_long_a_drain_lasts() {
         "elections are paused for another 1h (command at n2): if n3 is lost, there is no leader until then or until `doyen resume`\n",
         "n1 is drained for another 2h: it leads only if no other member can\n",
         "   2  n2    follower     -      -       20*  12 ms ago      310 us  192.0.2.2:7070\n",
-        "  * n2 failed as leader 2 times, last 12s ago; ranked last for another 48s\n",
+        "  * n2 failed as leader 2 times, last 12 s ago; ranked last for another 48 s\n",
     ] {
         assert!(came.stdout.contains(line), "{line} in {}", came.stdout);
     }
