@@ -219,7 +219,7 @@ fn all_mistakes_are_told_in_the_order_of_the_file() {
          [[report]]\nsweep = \"a\"\nx = \"initiatr\"\ny = \"mesages\"\nformula = true\n\
          [[report]]\nx = \"members\"",
     );
-    let told: Vec<&str> = error.lines().map(|line| line.trim()).collect();
+    let told: Vec<&str> = error.lines().map(str::trim).collect();
     let expected = [
         "7 mistakes:",
         "p.toml:1: titel: there is no such key",

@@ -99,7 +99,7 @@ impl LeaseFile {
         if tries
             .inspect(|&taken| {
                 if taken {
-                    std::thread::sleep(LOOK_AGAIN)
+                    std::thread::sleep(LOOK_AGAIN);
                 }
             })
             .all(|taken| taken)
