@@ -1,5 +1,7 @@
 //! `groups` and `group_lease`: the groups that have leaders of their own.
 
+use std::collections::BTreeSet;
+
 use doyen_core::config::Config;
 use doyen_core::config::quorum::{MAX_VOTE_LEASE, Profile};
 use doyen_core::group::{self, Group, MOST_GROUPS};
@@ -28,14 +30,18 @@ pub(super) fn groups(
         let problem = format!("{algorithm} has no leases; leave the groups out, or use quorum");
         resolver.wrong("groups", &problem);
     }
-    let parsed = entries.iter().map(|entry| group(entry, listed));
-    let groups = match parsed.collect::<Result<Vec<Group>, String>>().and_then(check) {
-        Ok(groups) => groups,
-        Err(problem) => {
-            resolver.wrong("groups", &problem);
-            return None;
+    let (mut groups, mut problems) = (Vec::new(), Vec::new());
+    for entry in &entries {
+        match group(entry, listed) {
+            Ok(group) => groups.push(group),
+            Err(problem) => problems.push(problem),
         }
-    };
+    }
+    problems.extend(check(&groups));
+    if !problems.is_empty() {
+        problems.iter().for_each(|problem| resolver.wrong("groups", problem));
+        return None;
+    }
     let core = core?;
     let least = core.timing.heartbeat * 3 + core.timing.reply();
     if lease < least || lease > MAX_VOTE_LEASE {
@@ -76,15 +82,15 @@ fn group(entry: &str, listed: &Listed) -> Result<Group, String> {
     Ok(Group { preferred: names.map(member).collect::<Result<_, _>>()?, name })
 }
 
-fn check(groups: Vec<Group>) -> Result<Vec<Group>, String> {
+/// What is wrong with all of them together.
+fn check(groups: &[Group]) -> Vec<String> {
+    let mut problems = Vec::new();
     if groups.len() > MOST_GROUPS {
         let listed = groups.len();
-        return Err(format!("{listed} groups are too many; use at most {MOST_GROUPS}"));
+        problems.push(format!("{listed} groups are too many; use at most {MOST_GROUPS}"));
     }
-    let mut names: Vec<&LockName> = groups.iter().map(|group| &group.name).collect();
-    names.sort();
-    match names.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(pair) => Err(format!("{} is listed twice; leave one out", pair[0])),
-        None => Ok(groups),
-    }
+    let mut seen = BTreeSet::new();
+    let again = groups.iter().map(|group| &group.name).filter(|name| !seen.insert(*name));
+    problems.extend(again.map(|name| format!("{name} is listed twice; leave one out")));
+    problems
 }

@@ -21,6 +21,8 @@ pub(super) struct Listed {
     raw: Vec<RawMember>,
     /// Whether all members are valid.
     pub(super) is_whole: bool,
+    /// The ids and names of all members as they are written, those of invalid ones too; none if one could not be read.
+    written: Option<BTreeSet<String>>,
 }
 
 /// The members of the first layer that has any.
@@ -48,10 +50,28 @@ pub(super) fn list(resolver: &mut Resolver<'_>) -> Listed {
     let (members, raw) = entries.into_iter().unzip();
     let is_read = !layer.members.iter().any(|member| member.values.has_unread())
         && !keys_of(MEMBER).any(|key| layer.values.is_unread(key.name));
-    Listed { members, raw, is_whole: resolver.problems.len() == before && is_read }
+    let written = layer.members.iter().map(written).collect::<Option<Vec<_>>>();
+    let written = written.map(|all| all.into_iter().flatten().collect());
+    Listed { members, raw, is_whole: resolver.problems.len() == before && is_read, written }
+}
+
+/// The id and the name of a member as they are written; none if one could not be read.
+fn written(raw: &RawMember) -> Option<[String; 2]> {
+    let text = |key: &str| raw.values.get(key).map(|(text, _)| text.to_owned());
+    if ["member.id", "member.name"].iter().any(|key| raw.values.is_unread(key)) {
+        return None;
+    }
+    let id = text("member.id").unwrap_or_default();
+    let name = text("member.name").unwrap_or_else(|| format!("n{id}"));
+    Some([id, name])
 }
 
 impl Listed {
+    /// Whether no member can be meant by this id or name, not even an invalid one.
+    pub(super) fn has_none(&self, wanted: &str) -> bool {
+        self.is_whole || self.written.as_ref().is_some_and(|written| !written.contains(wanted))
+    }
+
     /// Where `key` of a member is set.
     pub(super) fn place(&self, id: NodeId, key: &str) -> String {
         let index = self.members.iter().position(|member| member.id == id);

@@ -142,7 +142,7 @@ impl Resolver<'_> {
             self.warnings.push(warning.to_owned());
         }
         let forwarded_commands = self.value("forwarded_commands");
-        let key_file = self.key_file(listen);
+        let key_file = self.key_file(listen, &listed);
         let state_dir = self.required("state_dir").map(PathBuf::from);
         let algorithm = self.value("algorithm");
         let log = self.value("log");
@@ -191,11 +191,13 @@ impl Resolver<'_> {
         };
         let Some(me) = listed.members.iter().find(is_me) else {
             // It may be one of the invalid members.
-            if listed.is_whole {
+            if listed.has_none(&wanted) {
                 let all =
                     listed.members.iter().map(|member| format!("{} ({})", member.name, member.id));
                 let all = all.collect::<Vec<_>>().join(", ");
-                self.wrong("id", &format!("`{wanted}` is not a member; there are {all}"));
+                let others =
+                    if all.is_empty() { String::new() } else { format!("; there are {all}") };
+                self.wrong("id", &format!("`{wanted}` is not a member{others}"));
             }
             return None;
         };
@@ -269,12 +271,16 @@ impl Resolver<'_> {
         Some(address)
     }
 
-    fn key_file(&mut self, listen: Option<SocketAddr>) -> Option<KeyFile> {
+    fn key_file(&mut self, listen: Option<SocketAddr>, listed: &Listed) -> Option<KeyFile> {
         let readers = match self.value("key_group_readable") {
             true => KeyReaders::Group,
             false => KeyReaders::Owner,
         };
         let file = self.get("key_file").map(|path| KeyFile { path: path.into(), readers });
+        // Where it listens is unknown if it is unknown which member this is. Others of a cluster are no nearer.
+        let addresses = listed.members.iter().filter_map(|member| member.address.parse().ok());
+        let listen =
+            listen.or_else(|| addresses.max_by_key(|it: &SocketAddr| !it.ip().is_loopback()));
         if let (None, Some(listen)) = (&file, listen) {
             if listen.ip().is_loopback() {
                 let warning =

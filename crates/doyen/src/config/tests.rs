@@ -276,6 +276,15 @@ fn a_misspelt_table_is_the_only_mistake() {
 }
 
 #[test]
+fn an_id_that_no_member_has_hides_no_other_mistake() {
+    let text = with("id = \"z\"").replace("key_file", "# key_file");
+    let problems = Scene::new(&text.replace("priority = 5", "priority = \"high\"")).problems();
+    for wanted in ["id: `z` is not a member", "priority: expected", "key_file: is missing"] {
+        assert!(problems.iter().any(|it| it.contains(wanted)), "{wanted}: {problems:#?}");
+    }
+}
+
+#[test]
 fn the_mistakes_of_all_layers_are_reported_at_once() {
     let scene = Scene::new(&with("clustre = 1"))
         .variable("DOYEN_ATTRIBUTE_STEP", "-1")
@@ -288,7 +297,9 @@ fn the_mistakes_of_all_layers_are_reported_at_once() {
         "DOYEN_HTTP_OPEN: expected true or false, found `yes`".to_owned(),
         "DOYEN_ATTRIBUTE_STEP: expected a whole number of at least 0, found `-1`".to_owned(),
         "doyen.toml:1: clustre: there is no such key; did you mean `cluster`?".to_owned(),
-        format!("{system}:1: grace: expected a string in quotes, found `10`"),
+        format!(
+            "{system}:1: grace: expected a length of time in quotes, such as \"10s\", found `10`"
+        ),
         format!("{system}:2: timings: there is no such key; did you mean `timing`?"),
         "--id: `z` is not a member; there are a (1), b (2), n3 (3)".to_owned(),
     ];
@@ -612,6 +623,7 @@ fn groups_are_named_once_and_led_by_members() {
         ("groups = [\"x=d\"]", "x: `d` is not the name of a member"),
         ("groups = [\"x=n3\"]", "x: n3 is a witness, which leads no group"),
         ("groups = [\"x\", \"x=a\"]", "x is listed twice"),
+        ("groups = [\"a b\", \"x=n3\", \"x=d\"]", "x: `d` is not the name of a member"),
         ("groups = [\"x\"]\ngroup_lease = \"100ms\"", "100ms does not suit: three heartbeats"),
         ("groups = [\"x\"]\ngroup_lease = \"2m\"", "must be at most 60s"),
         ("groups = [\"x\"]\nalgorithm = \"bully\"", "bully has no leases"),

@@ -144,6 +144,12 @@ impl Kind {
     }
 
     fn mismatch(self, found: &str, in_file: bool) -> String {
+        if matches!(self, Self::Duration | Self::DurationOrOff) && in_file {
+            let seconds = if found.parse::<u64>().is_ok() { found } else { "10" };
+            return format!(
+                "expected a length of time in quotes, such as \"{seconds}s\", found `{found}`"
+            );
+        }
         let expected = match self {
             Self::Bool => "true or false",
             Self::Integer => "a whole number",
