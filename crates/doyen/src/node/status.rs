@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::inspect::Diagnostics;
 use super::network::{Network, canonical};
 use super::wire::Rejection;
-use crate::clock::Moment;
+use crate::clock::{self, Moment};
 use crate::config::Settings;
 
 /// What a node knows about itself and the cluster. Clients also read the names that earlier versions used.
@@ -604,7 +604,7 @@ impl MemberStatus {
     }
 }
 
-/// Whole seconds, rounded up: a time that is not over is not "0s".
+/// Whole seconds, rounded up: a time that is not over is not "0 s".
 fn rounded_up(millis: u64) -> String {
     seconds(millis.div_ceil(1000))
 }
@@ -613,6 +613,6 @@ fn rounded_up(millis: u64) -> String {
 pub(crate) fn seconds(seconds: u64) -> String {
     match seconds {
         0..60 => format!("{seconds} s"),
-        _ => humantime::format_duration(Duration::from_secs(seconds)).to_string(),
+        _ => clock::in_days(Duration::from_secs(seconds)),
     }
 }

@@ -231,7 +231,7 @@ fn the_node_and_its_token_are_found_by_its_configuration() {
     let obeyed = run(&["drain", "--for", "2h"]);
     let said = "n1 is drained for 2h: it leads only if no other member can (term 7)\n";
     assert_eq!((obeyed.code, obeyed.stdout.as_str()), (0, said));
-    assert_eq!(fake.received(), ["drain for 7200s"]);
+    assert_eq!(fake.received(), ["drain for 2h"]);
     let mut elsewhere = doyen(&["undrain", "--config", &file]);
     elsewhere.env("DOYEN_NODE", "127.0.0.1:1").env("DOYEN_SECRET_FILE", "nowhere");
     assert_eq!(came(elsewhere.output().expect("it runs")).code, 0, "flags go before variables");
@@ -322,7 +322,7 @@ fn orders_are_given_by_name_or_id_and_say_what_is_done() {
         (&["undrain"], "undrain", "n1 was not drained (term 7)"),
         (
             &["prefer", "n2", "--for", "90m"],
-            "prefer 2 for 5400s",
+            "prefer 2 for 1h 30m",
             "n1 prefers n2 for 1h 30m (term 7)",
         ),
         (

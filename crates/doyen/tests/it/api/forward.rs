@@ -82,7 +82,7 @@ fn a_command_for_the_leader_is_carried_out_by_the_leader_once() {
 fn a_named_member_answers_and_no_other() {
     let (n1, n3) = pair(bad);
     assert_eq!(n1.command("/v1/drain?member=n3", r#"{"for":"2h"}"#).status, 202);
-    assert_eq!((n1.received(), n3.received()), (vec![], vec!["drain for 7200s".to_owned()]));
+    assert_eq!((n1.received(), n3.received()), (vec![], vec!["drain for 2h".to_owned()]));
     assert_eq!(n1.command("/v1/drain?member=n1", "").problem(409, "not-leader").len(), 27);
     assert_eq!((n1.received(), n3.received()), (vec!["drain".to_owned()], vec![]));
     let detail = n1.command("/v1/drain?member=n9", "").problem(422, "unknown-member");
