@@ -200,5 +200,9 @@ fn sent_kinds(case: &Case, recorder: &Recorder, counted: &[&str]) -> Vec<Kind> {
     let is_sent = |kind: &Kind| {
         recorder.kinds.iter().any(|name| name == kind.name) || counted.contains(&kind.name)
     };
-    layers::kinds(case.algorithm).into_iter().filter(is_sent).collect()
+    let mut kinds = layers::kinds(case.algorithm);
+    // Markers, and what members tell each other outside the algorithm.
+    let above = case.kinds().iter().filter(|it| !kinds.contains(it)).copied().collect::<Vec<_>>();
+    kinds.extend(above);
+    kinds.into_iter().filter(is_sent).collect()
 }
