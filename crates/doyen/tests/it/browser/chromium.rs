@@ -34,6 +34,13 @@ const FLAGS: [&str; 14] = [
     "--hide-scrollbars",
 ];
 
+/// How often Chromium is started, if it ends at once.
+const STARTS: usize = 3;
+
+/// Chromium has ended.
+#[derive(Debug)]
+struct Ended;
+
 /// A running Chromium.
 pub(crate) struct Browser {
     process: Child,
@@ -56,6 +63,12 @@ impl Browser {
                 asked.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
                 asked.status().is_ok_and(|status| status.success())
             })?;
+        // Where several are started at once, one now and then ends before it has answered anything.
+        let mut started = (0..STARTS).map(|_| Self::launch(program));
+        Some(started.find_map(Self::answering).expect("Chromium ends whenever it is started"))
+    }
+
+    fn launch(program: &str) -> Self {
         let folder = scratch();
         let [to, from] = ["requests", "answers"].map(|name| folder.join(name));
         for pipe in [&to, &from] {
@@ -76,15 +89,15 @@ impl Browser {
             .expect("Chromium can be started");
         let requests = OpenOptions::new().write(true).open(to).expect("the pipe of requests");
         let answers = File::open(from).expect("the pipe of answers");
-        Some(Self {
-            process,
-            folder,
-            requests,
-            answers,
-            begun: Vec::new(),
-            next: 0,
-            events: Vec::new(),
-        })
+        let (begun, events) = (Vec::new(), Vec::new());
+        Self { process, folder, requests, answers, begun, next: 0, events }
+    }
+
+    /// The browser, unless it has ended.
+    fn answering(mut self) -> Option<Self> {
+        self.requests.write_all(b"{\"id\":0,\"method\":\"Browser.getVersion\"}\0").ok()?;
+        self.next_message(Instant::now() + LIMIT).ok()??;
+        Some(self)
     }
 
     /// Calls a method of the protocol and waits for its result.
@@ -138,23 +151,28 @@ impl Browser {
 
     /// The next message, if one arrives in time.
     fn message(&mut self, deadline: Instant) -> Option<Value> {
+        self.next_message(deadline).expect("Chromium runs")
+    }
+
+    fn next_message(&mut self, deadline: Instant) -> Result<Option<Value>, Ended> {
         loop {
             if let Some(end) = self.begun.iter().position(|&byte| byte == 0) {
                 let rest = self.begun.split_off(end + 1);
                 let message = std::mem::replace(&mut self.begun, rest);
-                return Some(
-                    serde_json::from_slice(&message[..end]).expect("Chromium speaks JSON"),
-                );
+                let message = serde_json::from_slice(&message[..end]);
+                return Ok(Some(message.expect("Chromium speaks JSON")));
             }
             let left = deadline.saturating_duration_since(Instant::now());
             let left = Timespec::try_from(left).expect("a minute fits");
             let mut fds = [PollFd::new(&self.answers, PollFlags::IN)];
             if poll(&mut fds, Some(&left)).is_ok_and(|ready| ready == 0) {
-                return None;
+                return Ok(None);
             }
             let mut buffer = [0; 65536];
             let read = self.answers.read(&mut buffer).expect("the pipe of answers can be read");
-            assert!(read > 0, "Chromium has ended");
+            if read == 0 {
+                return Err(Ended);
+            }
             self.begun.extend_from_slice(&buffer[..read]);
         }
     }
