@@ -63,7 +63,7 @@ Examples:
   doyen check --algorithm maekawa --mode original --members 4 --sets grid --requests 2,3,4
   doyen check --algorithm ricart-agrawala --members 3 --requests 1,2 --repeat 2 --duplications 1
   doyen check --algorithm lock-service --crashes 1
-  doyen check --algorithm sequencer --members 3 --requests 1,2 --crashes 1 --property deliveries-stay
+  doyen check --algorithm sequencer --members 3 --requests 1,2 --crashes 1
   doyen check --algorithm bank --members 3 --requests all
   doyen check --algorithm quorum --part leases --crashes 1 --transfers 1 --max-time 10m
   doyen check --random --algorithm bully --runs 10000
