@@ -94,16 +94,13 @@ impl LeaseFile {
     pub fn create(path: &Path) -> io::Result<Self> {
         let lock = File::create(lock_of(path))?;
         // A program that asks whether a node writes the file has the lock for an instant.
-        let is_taken = || flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err();
-        let tries = std::iter::repeat_with(is_taken).take(3);
-        if tries
-            .inspect(|&taken| {
-                if taken {
-                    std::thread::sleep(LOOK_AGAIN);
-                }
-            })
-            .all(|taken| taken)
-        {
+        let is_free = |tried: usize| {
+            if tried > 0 {
+                std::thread::sleep(LOOK_AGAIN);
+            }
+            flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok()
+        };
+        if !(0..3).any(is_free) {
             return Err(io::Error::new(io::ErrorKind::ResourceBusy, "another node writes it"));
         }
         let mut options = OpenOptions::new();
