@@ -5,6 +5,8 @@ import { ROOM, signOf } from "./marks.js";
 
 const CELL = 32;
 const REACH = 6;
+/** In px. An arrow that is longer crosses too many cells, and is looked at wherever the pointer is. */
+const LONGEST = 16_384;
 
 /** @typedef {{ name: string, a: { x: number, y: number }, b: { x: number, y: number }, reach: number, bonus: number }} Thing */
 
@@ -14,6 +16,8 @@ export class Finder {
     this.picture = picture;
     /** @type {Map<number, Thing[]>} */
     this.cells = new Map();
+    /** @type {Thing[]} */
+    this.long = [];
     const { scale, lanes, arrows, steps } = picture;
     for (const arrow of arrows) {
       const points = polyline(arrow);
@@ -32,6 +36,10 @@ export class Finder {
   add(thing) {
     const { a, b, reach } = thing;
     const length = Math.hypot(b.x - a.x, b.y - a.y);
+    if (length > LONGEST) {
+      this.long.push(thing);
+      return;
+    }
     const seen = new Set();
     for (let at = 0; at <= length + CELL / 2; at += CELL / 2) {
       const share = length ? Math.min(1, at / length) : 0;
@@ -53,7 +61,7 @@ export class Finder {
       return id === undefined ? null : String(id);
     }
     let [best, score] = [/** @type {string | null} */ (null), -Infinity];
-    for (const { name, a, b, reach, bonus } of this.cells.get(cell(x, y)) ?? []) {
+    for (const { name, a, b, reach, bonus } of [...(this.cells.get(cell(x, y)) ?? []), ...this.long]) {
       const distance = toSegment({ x, y }, a, b);
       if (distance <= reach && bonus - distance > score) [best, score] = [name, bonus - distance];
     }
