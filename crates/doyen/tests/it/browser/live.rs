@@ -168,7 +168,7 @@ fn ctrl_c_leaves_no_process_and_the_page_says_that_the_lab_has_stopped() {
             "{:?} still run",
             nodes.iter().filter(|pid| alive(pid)).collect::<Vec<_>>()
         );
-        std::thread::sleep(Duration::from_millis(50));
+        thread::sleep(Duration::from_millis(50));
     }
 }
 
