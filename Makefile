@@ -6,7 +6,7 @@ CARGO ?= cargo
 export CARGO_INCREMENTAL ?= 0
 export CARGO_PROFILE_DEV_DEBUG ?= 0
 
-.PHONY: all quick test lint fmt unit tools doc static deb lab-static bench baseline chaos soak campaign check-hardened check-exclusion check-quorum golden clean
+.PHONY: all quick test lint fmt unit study operate tools doc static deb lab-static bench baseline chaos soak campaign check-hardened check-exclusion check-quorum golden clean
 
 all: test
 
@@ -15,7 +15,10 @@ quick: ## For the desk, in a minute or two: units, golden scripts, the command l
 	$(CARGO) test --locked -p doyen-sim -p doyen-check -p doyen-report -p doyen-lab --lib
 	$(CARGO) test --locked -p doyen --lib --bins --test cli
 
-test: lint doc unit
+# Packages are fetched while clippy works.
+test:
+	$(MAKE) --jobs=2 lint tools
+	$(MAKE) doc unit
 	@echo "All checks passed."
 
 lint: ## Formatting, and clippy with warnings denied
@@ -44,13 +47,28 @@ tools: ## What tests and benchmarks need besides Rust: namespaces, lost datagram
 UNPACKED = $(BUILT)/tools
 UNPACK = dpkg-deb --fsys-tarfile prometheus_*.deb | tar -x --strip-components=3 ./usr/bin/prometheus ./usr/bin/promtool && rm prometheus_*.deb
 
-# Tests of clusters mostly wait.
-TEST_THREADS ?= 4
-
-# The test of upgrades builds an earlier program, on all processors: it comes first, alone.
+# The test of upgrades builds an earlier program, on all processors: it comes first, alone. Then tests of clusters mostly wait, so
+# the tests that compute run beside them, at a priority at which they delay nothing.
+STUDY = $(BUILT)/study.log
 unit: tools lab-static ## Every test: units, properties, golden scripts, scenarios, the command line, real clusters, the lab in a browser
 	$(CARGO) test --workspace --all-features --locked --test it compatibility::
-	RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test --workspace --all-features --locked -- --skip compatibility::
+	$(CARGO) test --workspace --all-features --locked --no-run
+	@nice -n 19 $(MAKE) study > $(STUDY) 2>&1 & study=$$!; \
+	    $(MAKE) operate; operate=$$?; \
+	    wait $$study; study=$$?; cat $(STUDY); test $$operate = 0 && test $$study = 0
+
+# Parts of the tests, from one build. (The wasm engine has no tests, and its exports replace functions of the C library.)
+PART = $(CARGO) --config 'target."cfg(all())".runner = ["$(CURDIR)/.ci/only", "$(1)"]' \
+    test --workspace --exclude doyen-lab-wasm --all-features --locked --lib --bins --tests --examples -- $(2)
+
+study: ## The tests that compute: algorithms, simulator, checker, reports; and what the documentation shows
+	$(call PART,doyen-core doyen-sim doyen-check doyen-report doyen-lab)
+	$(CARGO) test --workspace --all-features --locked --doc
+
+# These mostly wait.
+TEST_THREADS ?= 5
+operate: ## The tests of the program: nodes, clusters, the command line, the lab in a browser
+	RUST_TEST_THREADS=$(TEST_THREADS) $(call PART,doyen,--skip compatibility::)
 
 doc: ## The documentation builds without a warning
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --all-features --no-deps --locked
@@ -195,7 +213,7 @@ check-exclusion: ## Every algorithm of mutual exclusion explored, with three mem
 check-quorum: ## The quorum explored: votes, sessions, leases, the whole
 	$(CARGO) bench --locked -p doyen-check --bench explore_quorum -- seconds=600 megabytes=8000
 
-golden: ## Write the golden files anew; then read the diff
+golden: ## Rewrite the golden files; then read the diff
 	UPDATE_GOLDENFILES=1 $(CARGO) test --locked -p doyen-core --test scripts
 	UPDATE_GOLDENFILES=1 $(CARGO) test --locked -p doyen-sim --lib the_page_has_the_same_colours
 	TRYCMD=overwrite $(CARGO) test --locked -p doyen --test cli

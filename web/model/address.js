@@ -1,6 +1,7 @@
 /** What an address says of a run, and the address of what is on screen. Pure. */
 
 import { changes } from "./branch.js";
+import { DEFAULT } from "./race.js";
 import { withFlag, withOwn } from "../url.js";
 
 /**
@@ -67,7 +68,7 @@ export function raceOf(query, words) {
   const own = words.flatMap(({ flag, value }) => (flag && flag !== "algorithm" && value ? [/** @type {[string, string]} */ ([flag, value])] : []));
   const added = query.flags.filter(([name, value]) => value && name !== "algorithm" && !own.some(([flag, one]) => flag === name && (one === value || !changes({ ...query, flags: [[flag, one]] }).length)));
   const algorithm = words.find(({ flag }) => flag === "algorithm")?.value ?? "bully";
-  const others = ["bully", "modified-bully", "chang-roberts", "quorum"].filter((name) => name !== algorithm);
+  const others = DEFAULT.algorithms.filter((name) => name !== algorithm);
   return { view: "race", path: "", flags: [...own, ...added], own: { algorithms: [algorithm, ...others].slice(0, 4).join(",") } };
 }
 

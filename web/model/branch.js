@@ -14,8 +14,6 @@ import { list, readable, time } from "./words.js";
  * @typedef {{ place: number, flag: string, value: string, text: string }} Change `place`: its index among the flags
  */
 
-/** Flags that change what happens in a run and not what the run is of. */
-const CHANGES = ["crash", "restart", "pause", "cut", "partition", "heal", "drop", "late", "twice"];
 const OF_MESSAGES = ["drop", "late", "twice"];
 
 /** More than this many at once compare nothing that a person can follow. */
@@ -89,24 +87,48 @@ export function without(query, change) {
 /** The message that a value names: `6:1:COORDINATOR+2ms` → `6:1:COORDINATOR`. @param {string} value */
 export const ref = (value) => value.split("+")[0];
 
+/** @param {string | undefined} when */
+const at = (when) => (when ? ` at ${readable(when.split(",")[0])}` : "");
+
+/** What happens to one message, which `value` names: "5's 2nd OK to 1 is lost". @param {string} value @param {string} what */
+function ofMessage(value, what) {
+  const [from, to, kind, number] = ref(value).split(":");
+  return `${from}'s ${number ? `${ordinal(Number(number))} ` : ""}${kind} to ${to} ${what}`;
+}
+
+/**
+ * Flags that change what happens in a run and not what the run is of, each with its words. A value is a subject, `@` and a time,
+ * or the name of a message. A test compares them with the engine's. @type {Record<string, (subject: string, when: string | undefined, value: string) => string>}
+ */
+const PHRASES = {
+  crash: (member, when) => `${member} crashes${at(when)}`,
+  restart: (member, when) => `${member} restarts${at(when)}`,
+  pause: (member, when = "") => {
+    const [begin, length] = when.split("+");
+    return `${member} pauses at ${readable(begin)}${length ? ` for ${readable(length)}` : ""}`;
+  },
+  clock: (subject, when = "") => {
+    const [[member, rate], [begin, jump]] = [subject.split("="), when.split("+")];
+    return `${member}'s clock runs at rate ${rate} from ${readable(begin)} on${jump ? `, and jumps ahead by ${readable(jump)}` : ""}`;
+  },
+  cut: (link, when) => `the link ${link.replace(">", " → ")} is cut${at(when)}`,
+  partition: (groups, when) => `${groups.split("/").map((group) => `{${group.split(",").join(", ")}}`).join(" and ")} are parted${at(when)}`,
+  heal: (when) => `all links heal at ${readable(when)}`,
+  drop: (kind, when, value) => (when ? `the next ${kind} after ${readable(when)} is lost` : ofMessage(value, "is lost")),
+  late: (_, __, value) => ofMessage(value, `arrives ${readable(value.split("+")[1] ?? "")} later`),
+  twice: (_, __, value) => ofMessage(value, "arrives twice"),
+  snapshot: (member, when) => `${member} starts a snapshot${at(when)}`,
+  tell: (members, when) => `${members.replace(">", " tells ")} something${at(when)}`,
+};
+
+/** The names of these flags. */
+export const CHANGES = Object.keys(PHRASES);
+
 /** A change in words: "6 crashes at 2.5 ms". @param {string} flag @param {string} value */
 export function phrase(flag, value) {
+  if (!CHANGES.includes(flag)) throw new Error(`no words for the change ${flag}`);
   const [subject, when] = value.split("@");
-  const at = when ? ` at ${readable(when.split(",")[0])}` : "";
-  if (flag === "crash") return `${subject} crashes${at}`;
-  if (flag === "restart") return `${subject} restarts${at}`;
-  if (flag === "pause") {
-    const [begin, length] = (when ?? "").split("+");
-    return `${subject} pauses at ${readable(begin)}${length ? ` for ${readable(length)}` : ""}`;
-  }
-  if (flag === "cut") return `the link ${subject.replace(">", " → ")} is cut${at}`;
-  if (flag === "partition") return `${subject.split("/").map((group) => `{${group.split(",").join(", ")}}`).join(" and ")} are parted${at}`;
-  if (flag === "heal") return `all links heal at ${readable(value)}`;
-  const [from, to, kind, number] = ref(value).split(":");
-  const message = `${from}'s ${number ? `${ordinal(Number(number))} ` : ""}${kind} to ${to}`;
-  if (flag === "drop") return `${message} is lost`;
-  if (flag === "late") return `${message} arrives ${readable(value.split("+")[1] ?? "")} later`;
-  return `${message} arrives twice`;
+  return PHRASES[flag](subject, when, value);
 }
 
 /** @param {number} number */

@@ -3,18 +3,18 @@
  * as it reaches them, and the past only as far as it took part in it. What it does not know is left unknown.
  */
 
-import { list, micros, time } from "./words.js";
+import { LEASED } from "./scene.js";
+import { list, micros } from "./words.js";
 
 /**
  * @typedef {object} Status see `/v1/status`
  * @property {string} cluster @property {string} algorithm @property {number} id @property {string} name @property {number} incarnation
  * @property {string} role @property {number | null} leader @property {{ member: number, term: number, last_heard_ms: number } | null} [last_leader] @property {number} term
  * @property {null | { until: number, remaining_ms: number }} lease @property {string | null} why @property {boolean} rejoining
- * @property {boolean} drained @property {number | null} drained_remaining_ms @property {number | null} next
- * @property {{ number: number, by: number, remaining_ms: number } | null} [pause]
- * @property {{ id: number, name: string, address: string, priority: number, witness: boolean, reachable: boolean, config_mismatch: boolean, rejected?: string | null,
+ * @property {boolean} drained @property {number | null} next
+ * @property {{ id: number, name: string, address: string, role: string, priority: number, witness: boolean, reachable: boolean,
  *   last_seen_ms: number | null, rtt_us: number | null, unreachable: number[] | null, eligible: boolean, recent_failures: number,
- *   penalty_remaining_ms: number | null, failed_ms_ago: number | null }[]} members
+ *   penalty_remaining_ms: number | null, failed_ms_ago: number | null, notices: string[] }[]} members
  *
  * @typedef {object} Entry see `/v1/history`
  * @property {number} number @property {number} at_unix_ms @property {Record<string, any>} change @property {string} text @property {number | null} downtime_us
@@ -25,10 +25,10 @@ const KINDS = /** @type {Record<string, string>} */ ({
   "lost-contact": "suspect", "leader-left": "suspect", "lease-lapsed": "suspect", "election-started": "vote",
 });
 
-/** Why datagrams of a member arrive and are rejected. */
-const REJECTED = /** @type {Record<string, string>} */ ({
-  key: "does not use a key of this node", version: "has a protocol version that this node cannot read", cluster: "belongs to another cluster",
-});
+/** What a member does whose published role says more than that. @type {Record<string, string>} */
+const PLAIN = { witness: "follower", drained: "follower", down: "unknown" };
+/** A role beside the member, where a word alone would not do. @type {Record<string, string>} */
+const SEEN = { candidate: "campaigns", unknown: "role not known" };
 
 const NUMBERS = ["No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine"];
 
@@ -41,7 +41,7 @@ const NUMBERS = ["No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "E
 export function clusterOf(status, timeline, { now_us, epoch_ms, lease_us }) {
   const names = new Map(status.members.map(({ id, name }) => [id, name]));
   const needed = Math.floor(status.members.length / 2) + 1;
-  const leases = status.algorithm === "quorum";
+  const leases = LEASED.has(status.algorithm);
   return {
     now_us, epoch_ms, self: status.name, algorithm: status.algorithm, profile: "", heartbeat_us: 0, lease_us: leases ? lease_us ?? 0 : null, needed, cuts: [], partition: null,
     members: status.members.map((member) => memberOf(status, member, names, now_us, lease_us)),
@@ -54,24 +54,17 @@ function memberOf(status, member, names, now, length) {
   const own = member.id === status.id;
   const leads = status.leader === member.id;
   const lease = own && status.lease ? { until_us: now + status.lease.remaining_ms * 1000, length_us: length ?? status.lease.remaining_ms * 1000, asked: true } : null;
-  const warnings = [
-    own && status.rejoining && "has lost its state and waits for every other member",
-    own && status.drained && `is drained${status.drained_remaining_ms ? ` for another ${time(status.drained_remaining_ms * 1e6)}` : ""}`,
-    member.rejected && REJECTED[member.rejected],
-    member.config_mismatch && "is ignored: its configuration differs from this node's",
-    own && status.pause && `elections are paused for another ${time(status.pause.remaining_ms * 1e6)}`,
-  ];
   return {
     name: member.name, id: member.id, priority: member.priority, pid: null, address: member.address, http: "",
-    state: own || member.reachable ? "up" : "unknown", since_us: now - (member.last_seen_ms ?? 0) * 1000,
-    role: own ? status.role : !member.reachable ? "unknown" : leads ? "leader" : "follower",
+    state: own || member.reachable ? "up" : member.role === "down" ? "down" : "unknown", since_us: now - (member.last_seen_ms ?? 0) * 1000,
+    role: own ? status.role : PLAIN[member.role] ?? member.role,
     term: own || leads ? status.term : 0, leader: own && status.leader !== null ? names.get(status.leader) ?? null : null, lease,
-    drained: own && status.drained, eligible: member.eligible, next: status.next === member.id, witness: member.witness,
+    drained: member.role === "drained" || (own && status.drained), eligible: member.eligible, next: status.next === member.id, witness: member.witness,
     reach: reachOf(status, member, names),
     rtt_us: own ? Object.fromEntries(status.members.flatMap(({ name, rtt_us: rtt }) => (rtt ? [[name, rtt]] : []))) : member.rtt_us ? { [status.name]: member.rtt_us } : {},
     penalty: member.recent_failures > 0 ? { failures: member.recent_failures, until_us: member.penalty_remaining_ms === null ? null : now + member.penalty_remaining_ms * 1000 } : null,
-    incarnation: own ? status.incarnation : 0, warnings: /** @type {string[]} */ (warnings.filter(Boolean)), log_tail: null,
-    own, seen: own ? undefined : member.reachable ? [...(leads ? [`term ${status.term}`] : []), member.rtt_us ? `${micros(member.rtt_us)} away` : "reachable"] : undefined,
+    incarnation: own ? status.incarnation : 0, warnings: member.notices, log_tail: null,
+    own, seen: own || !member.reachable ? undefined : [...(leads ? [`term ${status.term}`] : member.role === "follower" ? [] : [SEEN[member.role] ?? member.role]), member.rtt_us ? `${micros(member.rtt_us)} away` : "reachable"],
   };
 }
 
@@ -89,16 +82,18 @@ function sentenceOf(status, timeline, names, needed, leases) {
   const all = status.members.length;
   const next = status.next === null ? "" : ` Next in line: ${names.get(status.next)}.`;
   const spare = up - needed;
-  const third = !leases ? `${up} of ${all} members are reachable from ${status.name}.`
+  // Without a leader, how many more may fail does not matter.
+  const third = status.leader === null && spare >= 0 && leases ? "" : !leases ? `${up} of ${all} members are reachable from ${status.name}.`
     : spare < 0 ? `${status.name} reaches ${up} of ${all} members, itself included, and ${needed} are needed.`
       : spare === 0 ? `No failover possible: losing one more would leave ${up - 1} of ${all} members, and ${needed} are needed.`
         : `${NUMBERS[spare] ?? spare} more ${spare === 1 ? "member" : "members"} may fail: ${up} of ${all} are reachable and ${needed} are needed.${next}`;
   if (status.leader === null) {
+    const own = status.members.find(({ id }) => id === status.id);
     const lost = status.members.filter((member) => !member.reachable && member.id !== status.id).map(({ name }) => name);
     const last = status.last_leader;
-    const led = last ? `${names.get(last.member)} led in term ${last.term} when last heard.` : "";
+    const led = !last ? "" : last.member === status.id ? `This node led in term ${last.term}.` : `${names.get(last.member)} led in term ${last.term} when last heard.`;
     const second = [led, lost.length ? `Unreachable: ${list(lost)}.` : ""].filter(Boolean).join(" ");
-    return { first: `${status.name} knows no leader`, second: status.rejoining ? "It has lost its state and waits for every other member." : second, third, since_us: timeline.downtime.findLast(({ to_us: to }) => to === null)?.from_us ?? null };
+    return { first: `${status.name} knows no leader`, second: status.rejoining ? `It ${own?.notices[0]}.` : second, third, since_us: timeline.downtime.findLast(({ to_us: to }) => to === null)?.from_us ?? null };
   }
   const failover = timeline.failovers.at(-1);
   const measured = failover?.term === status.term && failover.downtime_us !== null ? ` Downtime ${micros(failover.downtime_us)}.` : "";

@@ -1,5 +1,6 @@
 /** Several algorithms, one scenario, one clock: what each lane is run with, and what is compared. Pure. */
 
+import { CHANGES } from "./branch.js";
 import { ids, list, parseTime, readable, time } from "./words.js";
 
 /** @typedef {import("./run.js").Run} Run @typedef {[string, string][]} Flags */
@@ -60,7 +61,7 @@ export const isPartition = (flags) => flag(flags, "partition") !== null;
 const [PARTED, WATCHED] = [44, 74];
 
 /** What makes a scenario of its own, and is left out when the fault is another. */
-const OF_SCENARIO = ["crash", "partition", "heal", "until", "dead", "initiators", "restart", "pause", "cut", "clock", "drop", "late", "twice", "leader"];
+const OF_SCENARIO = [...CHANGES, "until", "dead", "initiators", "leader"];
 
 /** The same race with the other fault: the leader crashes, or is parted from the majority. @param {Flags} flags @returns {Flags} */
 export function swapFault(flags) {

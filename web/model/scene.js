@@ -36,8 +36,10 @@ import { ago, list, many } from "./words.js";
  * @typedef {import("../draw/member.js").Member} Member
  */
 
-/** Algorithms that pass messages around a ring. */
-const RINGS = new Set(["ring-list", "ring-active-list", "ring-all-ids", "chang-roberts", "ring-resilient"]);
+/** Algorithms that pass messages around a ring. A node's own page has no engine to ask; a test compares them with the engine's. */
+export const RINGS = new Set(["ring-list", "ring-active-list", "ring-all-ids", "chang-roberts", "ring-resilient"]);
+/** Algorithms whose leaders hold leases, likewise. */
+export const LEASED = new Set(["quorum"]);
 /** How long an empty ring stays after a lease is over. */
 const LEASE_OVER = 600_000;
 /** A pulse a link in this time stands for all heartbeats since the last one; it travels this part of it. */
@@ -94,16 +96,20 @@ function labelsOf(member, term, timeline, now, leases) {
   if (member.state === "starting") return [{ text: "starting", tone: "soft" }];
   if (member.state === "failed") return [{ text: "has not started", tone: "fault" }];
   if (member.seen) return member.seen.map((text, i) => ({ text, tone: i === 0 && member.seen && member.seen.length > 1 ? "ink" : "soft" }));
-  if (member.state === "unknown") return [{ text: "unreachable", tone: "fault" }, { text: member.since_us < now ? `seen ${since}` : "not seen yet", tone: "soft" }];
+  if (member.state === "unknown") return [{ text: "unreachable", tone: "fault" }, { text: seenWords(member, now), tone: "soft" }];
   if (member.state === "down") {
-    const killed = timeline.marks.findLast((mark) => mark.member === member.name && (mark.kind === "killed" || mark.kind === "ended"));
-    return [{ text: "down", tone: "fault" }, { text: `${killed?.kind === "killed" ? "killed" : "stopped"} ${since}`, tone: "soft" }];
+    const ended = timeline.marks.findLast((mark) => mark.member === member.name && (mark.kind === "killed" || mark.kind === "ended"));
+    const words = ended ? `${ended.kind === "killed" ? "killed" : "stopped"} ${since}` : seenWords(member, now);
+    return [{ text: "down", tone: "fault" }, { text: words, tone: "soft" }];
   }
   /** @type {NonNullable<Member["labels"]>} */
   const first = member.term ? [{ text: `term ${member.term}`, tone: member.term < term ? "fault" : "ink" }] : [];
   if (member.state === "paused") return [{ text: "paused", tone: "fault" }, { text: since, tone: "soft" }];
   return [...first, secondLabel(member, now, leases), ...(member.penalty ? [penaltyLabel(member.penalty, now)] : []), ...(member.drained ? [{ text: "drained", tone: /** @type {const} */ ("soft") }] : []), ...(member.own ? [{ text: "this node", tone: /** @type {const} */ ("soft") }] : [])];
 }
+
+/** When another node last saw it. @param {ClusterMember} member @param {number} now */
+const seenWords = ({ since_us: since }, now) => (since < now ? `seen ${ago(now - since)}` : "not seen yet");
 
 /** @param {NonNullable<ClusterMember["penalty"]>} penalty @param {number} now @returns {NonNullable<Member["labels"]>[number]} */
 const penaltyLabel = ({ until_us: until }, now) => ({ text: until === null ? "penalty" : `penalty ${secondsLeft(until, now)}`, tone: "soft" });
@@ -189,21 +195,19 @@ export function sentenceAt(cluster, timeline, now) {
   const clock = since === null || since === undefined ? "" : none ? ` for ${running(now - since)}` : `: overlap ${running(now - since)} so far`;
   const led = timeline.leader.findLast((one) => one.to_us === null);
   const fresh = led ? second.replace(/[\d.]+ (?:ms|s|min|h) ago/, ago(Math.max(0, now - led.from_us))) : second;
-  return { first: first + clock, second: fresh, third: /^No leader/.test(first) ? outage(cluster, third) : third, bad: clock !== "" };
+  return { first: first + clock, second: fresh, third: (none && remedy(cluster)) || third, bad: clock !== "" };
 }
 
-/** What helps while there is no leader; how many more may fail does not matter then. @param {ClusterState} cluster @param {string} third as the stream has it */
-function outage(cluster, third) {
+/** What helps where no side of a partition can elect; nothing if one can. @param {ClusterState} cluster */
+function remedy(cluster) {
   const { partition, needed, members } = cluster;
   const sides = partition ?? [];
-  if (cluster.lease_us !== null && sides.length && sides.every((side) => upOf(cluster, side).length < needed)) {
-    const down = (/** @type {string[]} */ side) => side.filter((name) => members.some((member) => member.name === name && isDown(member)));
-    const able = sides.find((side) => upOf(cluster, side).length + down(side).length >= needed);
-    const heals = members.filter(isUp).length >= needed;
-    const remedy = heals ? `Heal${able ? `, or restart ${list(down(able))}` : ""}` : able ? `Restart ${list(down(able))}` : `Heal, and restart ${list(members.filter(isDown).map(({ name }) => name)) || "members"}`;
-    return `No side has ${many(needed, "member")}: ${sides.map((side) => set(upOf(cluster, side))).join(" and ")}. ${remedy}.`;
-  }
-  return /may fail|No failover possible/.test(third) ? "" : third;
+  if (cluster.lease_us === null || !sides.length || sides.some((side) => upOf(cluster, side).length >= needed)) return "";
+  const down = (/** @type {string[]} */ side) => side.filter((name) => members.some((member) => member.name === name && isDown(member)));
+  const able = sides.find((side) => upOf(cluster, side).length + down(side).length >= needed);
+  const heals = members.filter(isUp).length >= needed;
+  const what = heals ? `Heal${able ? `, or restart ${list(down(able))}` : ""}` : able ? `Restart ${list(down(able))}` : `Heal, and restart ${list(members.filter(isDown).map(({ name }) => name)) || "members"}`;
+  return `No side has ${many(needed, "member")}: ${sides.map((side) => set(upOf(cluster, side))).join(" and ")}. ${what}.`;
 }
 
 /** A time that runs: steady digits. @param {number} us */

@@ -4,6 +4,7 @@ import { button, h, keyed, set } from "../dom.js";
 import { memberSign } from "../draw/signs.js";
 import { leaseLeft, penaltyWords } from "../model/scene.js";
 import { ago, micros } from "../model/words.js";
+import { emphasized } from "./said.js";
 
 /** @typedef {import("../model/scene.js").ClusterMember} ClusterMember */
 
@@ -48,7 +49,7 @@ export class MemberPanel {
     keyed(this.facts, factsOf(member, now, leader, leases), ([name]) => name, ([name]) =>
       h("div", { class: "fact" }, h("dt", { title: /** @type {any} */ (MEANINGS)[name] }, name), h("dd", {})), (fact, [, value]) =>
       set(/** @type {Element} */ (fact.lastElementChild), { text: value }));
-    keyed(this.warnings, member.warnings, (text) => text, (text) => h("li", {}, text));
+    keyed(this.warnings, member.warnings, (text) => text, (text) => h("li", {}, emphasized(text)));
     this.drawButtons(member, stale);
   }
 
@@ -88,7 +89,7 @@ function factsOf(member, now, leader, leases) {
   /** @type {[string, string | null][]} */
   const facts = [
     ["lease", member.lease ? (now < member.lease.until_us ? `${leaseLeft(member.lease, now)} ms left of ${micros(member.lease.length_us)}` : member.lease.asked ? "asking" : "over") : null],
-    ["follows", member.role !== "leader" && member.state === "up" ? member.leader ?? "no leader known" : null],
+    ["follows", member.role !== "leader" && member.state === "up" && !member.seen ? member.leader ?? "no leader known" : null],
     ["term", member.term ? `${member.term}${leases && member.role === "leader" ? " (fencing token)" : ""}` : null],
     ["priority", `${member.priority}${member.eligible ? "" : ", not eligible"}`],
     ["penalty", member.penalty ? penaltyWords(member.penalty, now) : null],

@@ -8,6 +8,7 @@
 
 import { isStill } from "../main.js";
 import { timeScale } from "../model/scale.js";
+import { Playback, STILL } from "./playback.js";
 
 /** @typedef {import("../model/run.js").Position} Position */
 
@@ -17,12 +18,11 @@ export const FLIGHT = 600;
 /** A scale whose folds are as long as two flights: its pixels are the ticks of play. */
 const TICKS = 28;
 const STEP = 180;
-const STILL = 1000;
 
-export class Player {
+export class Player extends Playback {
   /** @param {{ changed: (settled: boolean) => void }} told `settled`: the position is one that should be in the address */
   constructor({ changed }) {
-    this.changed = changed;
+    super(changed);
     /** @type {import("../model/run.js").Run | null} */
     this.run = null;
     /** @type {import("../model/scale.js").TimeScale | null} */
@@ -31,15 +31,10 @@ export class Player {
     this.position = { s: 0, t: 0 };
     /** @type {Position} */
     this.shown = this.position;
-    this.playing = false;
-    this.speed = 1;
     /** How often a run without end has gone round. */
     this.rounds = 1;
     /** @type {{ from: Position, began: number } | null} */
     this.moving = null;
-    this.frame = 0;
-    this.last = 0;
-    this.rest = 0;
   }
 
   /** @param {import("../model/run.js").Run} run @param {import("../model/run.js").Run | null} beside another run on the same axis @param {Position} position */
@@ -122,30 +117,14 @@ export class Player {
     if (tell) this.changed(true);
   }
 
-  /** @param {number} factor */
-  changeSpeed(factor) {
-    this.speed = Math.min(16, Math.max(1 / 16, this.speed * factor));
-    this.changed(true);
-  }
-
-  /** Ends all movement; the view is left. */
-  stop() {
-    this.playing = false;
-    cancelAnimationFrame(this.frame);
-    this.frame = 0;
-  }
-
-  /** The one loop of this page's pictures. It ends when nothing moves; the browser holds it while the page is hidden. */
-  wake() {
-    if (!this.frame) this.frame = requestAnimationFrame((now) => this.tick(now));
+  get isMoving() {
+    return this.moving !== null || this.playing;
   }
 
   /** @param {number} now */
   tick(now) {
-    this.frame = 0;
     if (this.moving) this.slide(now);
     else if (this.playing) this.advance(now);
-    if (this.moving || this.playing) this.wake();
   }
 
   /** @param {number} now */
@@ -167,9 +146,7 @@ export class Player {
   /** @param {number} now */
   advance(now) {
     const run = /** @type {import("../model/run.js").Run} */ (this.run);
-    // A page that was hidden does not catch up.
-    const passed = Math.min(100, now - this.last);
-    this.last = now;
+    const passed = this.passed(now);
     if (isStill()) return this.advanceByMoments(run, passed);
     const clock = /** @type {import("../model/scale.js").TimeScale} */ (this.clock);
     const tick = clock.toX(this.position.t) + (passed / FLIGHT) * this.speed * clock.flight;
@@ -180,9 +157,7 @@ export class Player {
 
   /** Without motion a moment is shown each second. @param {import("../model/run.js").Run} run @param {number} passed */
   advanceByMoments(run, passed) {
-    this.rest += passed * this.speed;
-    if (this.rest < STILL) return;
-    this.rest = 0;
+    if (!this.isDue(passed)) return;
     if (this.position.s < run.length) this.place(run.moment(this.position, 1));
     else this.reachEnd(run);
     this.changed(!this.playing);

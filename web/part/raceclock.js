@@ -1,26 +1,21 @@
 /** One clock for several runs. */
 
 import { isStill } from "../main.js";
+import { Playback } from "./playback.js";
 
 /** How long the flight of a message takes at speed 1, in milliseconds. */
 export const FLIGHT = 300;
-const STILL = 1000;
 
-export class RaceClock {
+export class RaceClock extends Playback {
   /** @param {{ changed: (settled: boolean) => void }} told */
   constructor({ changed }) {
-    this.changed = changed;
+    super(changed);
     this.t = 0;
     this.end = 1;
     /** How long a flight is, by the runs' time. */
     this.flight = 1e6;
     /** Every time at which something happens in a lane. @type {number[]} */
     this.moments = [];
-    this.playing = false;
-    this.speed = 1;
-    this.frame = 0;
-    this.last = 0;
-    this.rest = 0;
   }
 
   /** @param {import("../model/run.js").Run[]} runs @param {number} end */
@@ -60,32 +55,12 @@ export class RaceClock {
     this.changed(!this.playing);
   }
 
-  /** @param {number} factor */
-  changeSpeed(factor) {
-    this.speed = Math.min(16, Math.max(1 / 16, this.speed * factor));
-    this.changed(true);
-  }
-
-  stop() {
-    this.playing = false;
-    cancelAnimationFrame(this.frame);
-    this.frame = 0;
-  }
-
-  wake() {
-    if (!this.frame) this.frame = requestAnimationFrame((now) => this.tick(now));
-  }
-
   /** @param {number} now */
   tick(now) {
-    this.frame = 0;
     if (!this.playing) return;
-    const passed = Math.min(100, now - this.last);
-    this.last = now;
+    const passed = this.passed(now);
     if (isStill()) {
-      this.rest += passed * this.speed;
-      if (this.rest < STILL) return this.wake();
-      this.rest = 0;
+      if (!this.isDue(passed)) return;
       this.t = this.moments.find((t) => t > this.t) ?? this.end;
     } else {
       this.t += (passed / FLIGHT) * this.speed * this.flight;
@@ -95,6 +70,5 @@ export class RaceClock {
       this.playing = false;
     }
     this.changed(!this.playing);
-    if (this.playing) this.wake();
   }
 }

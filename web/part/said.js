@@ -64,7 +64,7 @@ export class Said {
 }
 
 /** Commands in backquotes are code; what was measured is strong. @param {string} text @returns {Node[]} */
-function emphasized(text) {
+export function emphasized(text) {
   return text.split(/(`[^`]+`|Downtime [^.]+(?:\.\d+[^.]*)?\.)/).filter(Boolean).map((part) => {
     if (part.startsWith("`")) return h("code", {}, part.slice(1, -1));
     return part.startsWith("Downtime ") ? h("strong", {}, part) : document.createTextNode(part);

@@ -4,6 +4,7 @@
  */
 
 import { h, set } from "../dom.js";
+import { CHANGES } from "../model/branch.js";
 import { closePopover, showPopover } from "./popover.js";
 
 /**
@@ -51,7 +52,7 @@ export class Sentence {
     // The sentence is still that of the last scenario that could be run; the words that were changed since show what was asked for.
     this.shown = this.shown.map((word) => {
       const asked = flags.find(([flag]) => flag === word.flag);
-      return asked && asked[1] !== word.value && !isRepeated(asked[0]) ? { ...word, value: asked[1], text: asked[1] || "nothing" } : word;
+      return asked && asked[1] !== word.value && !CHANGES.includes(asked[0]) ? { ...word, value: asked[1], text: asked[1] || "nothing" } : word;
     });
     this.draw(key);
     set(this.problem, { text: message });
@@ -121,5 +122,3 @@ function type(word, apply) {
 /** A key of the scenario file and a flag are spelled differently. @param {string} flag @param {string | null} key */
 const same = (flag, key) => key !== null && flag.replaceAll("_", "-") === key.replaceAll("_", "-").split(/[.[]/)[0];
 
-/** Flags of which there can be several. @param {string} flag */
-const isRepeated = (flag) => ["crash", "restart", "pause", "cut", "partition", "heal", "drop", "late", "twice", "clock"].includes(flag);

@@ -4,38 +4,70 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// How often each fault may happen in one run. [`ANY`] is any number of times.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Budget {
+/// Declares the budget by the list of all faults.
+macro_rules! budget {
+    ($($(#[$about:meta])* $count:ident: $item:ident,)*) => {
+        /// How often each fault may happen in one run. [`ANY`] is any number of times.
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+        #[serde(deny_unknown_fields, default)]
+        pub struct Budget {
+            $($(#[$about])* pub $count: u8,)*
+        }
+
+        /// A kind of fault.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub(crate) enum Item {
+            $($item,)*
+        }
+
+        impl Budget {
+            /// The names of all kinds of faults.
+            pub const NAMES: [&str; [$(Item::$item),*].len()] = [$(stringify!($count)),*];
+
+            /// Nothing goes wrong.
+            pub const NOTHING: Self = Self { $($count: 0),* };
+
+            /// Every kind of fault, by name, and how often it may happen.
+            pub fn items(self) -> [(&'static str, u8); Self::NAMES.len()] {
+                [$((stringify!($count), self.$count)),*]
+            }
+
+            fn counts(&mut self) -> [&mut u8; Self::NAMES.len()] {
+                [$(&mut self.$count),*]
+            }
+        }
+    };
+}
+
+budget! {
     /// Members that crash, at any moment: even between two messages of one broadcast, before or after a write.
-    pub crashes: u8,
+    crashes: Crash,
     /// Members that restart with their disk, including those that are down at the start.
-    pub restarts: u8,
+    restarts: Restart,
     /// Messages that are lost.
-    pub losses: u8,
+    losses: Loss,
     /// Messages that arrive twice.
-    pub duplications: u8,
+    duplications: Duplication,
     /// Live members that the failure detector reports down and, later, up.
-    pub suspicions: u8,
+    suspicions: Suspicion,
     /// Members that start an election by themselves.
-    pub campaigns: u8,
+    campaigns: Campaign,
     /// Commands to a leader to transfer or to resign.
-    pub transfers: u8,
+    transfers: Transfer,
     /// Other commands: `drain`, `undrain`, `prefer`, `pause`, `resume`.
-    pub commands: u8,
+    commands: Command,
     /// Members that restart without their disk.
-    pub rejoins: u8,
+    rejoins: Rejoin,
     /// Members of which another process starts without the disk, while the old one runs on. Only with sessions.
-    pub replacements: u8,
+    replacements: Replacement,
     /// Members of which another process starts from a copy of the disk, while the old one runs on. Only with sessions.
-    pub clones: u8,
+    clones: Clone,
     /// Leaders that crash on a machine that lives, where a guardian releases the lease.
-    pub releases: u8,
+    releases: Release,
     /// Members that start a snapshot of the group.
-    pub snapshots: u8,
+    snapshots: Snapshot,
     /// Application messages: a member tells another one something outside its algorithm of mutual exclusion.
-    pub tells: u8,
+    tells: Tell,
 }
 
 /// The highest count.
@@ -44,64 +76,7 @@ pub const MAX: u8 = 14;
 /// Any number of times: not counted.
 pub const ANY: u8 = 15;
 
-/// A kind of fault.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Item {
-    Crash,
-    Restart,
-    Loss,
-    Duplication,
-    Suspicion,
-    Campaign,
-    Transfer,
-    Command,
-    Rejoin,
-    Replacement,
-    Clone,
-    Release,
-    Snapshot,
-    Tell,
-}
-
 impl Budget {
-    /// Nothing goes wrong.
-    pub const NOTHING: Self = Self {
-        crashes: 0,
-        restarts: 0,
-        losses: 0,
-        duplications: 0,
-        suspicions: 0,
-        campaigns: 0,
-        transfers: 0,
-        commands: 0,
-        rejoins: 0,
-        replacements: 0,
-        clones: 0,
-        releases: 0,
-        snapshots: 0,
-        tells: 0,
-    };
-
-    /// Every kind of fault, by name, and how often it may happen.
-    pub fn items(&self) -> [(&'static str, u8); 14] {
-        [
-            ("crashes", self.crashes),
-            ("restarts", self.restarts),
-            ("losses", self.losses),
-            ("duplications", self.duplications),
-            ("suspicions", self.suspicions),
-            ("campaigns", self.campaigns),
-            ("transfers", self.transfers),
-            ("commands", self.commands),
-            ("rejoins", self.rejoins),
-            ("replacements", self.replacements),
-            ("clones", self.clones),
-            ("releases", self.releases),
-            ("snapshots", self.snapshots),
-            ("tells", self.tells),
-        ]
-    }
-
     /// The number of faults.
     pub fn total(&self) -> u32 {
         self.items().iter().map(|&(_, count)| u32::from(count)).sum()
@@ -114,30 +89,14 @@ impl Budget {
 
     /// The budgets with one fault less of some kind. Any number of times is followed by every count, zero first.
     pub(crate) fn each_less(self) -> impl Iterator<Item = Self> {
-        let items: [fn(&mut Self) -> &mut u8; 14] = [
-            |budget| &mut budget.crashes,
-            |budget| &mut budget.restarts,
-            |budget| &mut budget.losses,
-            |budget| &mut budget.duplications,
-            |budget| &mut budget.suspicions,
-            |budget| &mut budget.campaigns,
-            |budget| &mut budget.transfers,
-            |budget| &mut budget.commands,
-            |budget| &mut budget.rejoins,
-            |budget| &mut budget.replacements,
-            |budget| &mut budget.clones,
-            |budget| &mut budget.releases,
-            |budget| &mut budget.snapshots,
-            |budget| &mut budget.tells,
-        ];
-        items.into_iter().flat_map(move |item| {
+        (0..Self::NAMES.len()).flat_map(move |place| {
             let mut less = self;
-            let counts = match *item(&mut less) {
+            let counts = match *less.counts()[place] {
                 ANY => 0..ANY,
                 counted => counted.saturating_sub(1)..counted,
             };
             counts.map(move |count| {
-                *item(&mut less) = count;
+                *less.counts()[place] = count;
                 less
             })
         })
@@ -233,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_purse_holds_what_the_budget_allows() {
+    fn what_is_left_of_a_budget_is_what_it_allows_and_is_not_spent() {
         let budget = Budget { crashes: 2, losses: ANY, campaigns: 1, ..Budget::default() };
         let budget_left = budget.pack();
         assert_eq!(
@@ -246,22 +205,8 @@ mod tests {
             [1, 0, u32::from(ANY)]
         );
         assert!(Budget::default().pack().is_empty() && !budget_left.is_empty());
-        let one_each = Budget {
-            crashes: 1,
-            restarts: 1,
-            losses: 1,
-            duplications: 1,
-            suspicions: 1,
-            campaigns: 1,
-            transfers: 1,
-            commands: 1,
-            rejoins: 1,
-            replacements: 1,
-            clones: 1,
-            releases: 1,
-            snapshots: 1,
-            tells: 1,
-        };
+        let mut one_each = Budget::default();
+        one_each.counts().into_iter().for_each(|count| *count = 1);
         assert_eq!(BudgetLeft::read(&one_each.pack().words()), one_each.pack());
         let words = "1 crash, 1 restart, 1 loss, 1 duplication, 1 suspicion, 1 campaign, 1 transfer, 1 command, \
                      1 rejoin, 1 replacement, 1 clone, 1 release, 1 snapshot, 1 tell";

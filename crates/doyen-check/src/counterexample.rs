@@ -162,12 +162,12 @@ impl Counterexample {
             return Err(lost_end(name));
         }
         let property = document.property.get_ref().parse().map_err(|problem| {
-            let line = line_at(text, document.property.span().start);
+            let line = document::line(text, document.property.span().start);
             format!("{name}:{line}: {problem}")
         })?;
         let steps = [&document.path, &document.cycle].map(|steps| steps.as_deref().unwrap_or(&[]));
         let read = |step: &Spanned<String>| {
-            (StepText::new(step.get_ref()), line_at(text, step.span().start))
+            (StepText::new(step.get_ref()), document::line(text, step.span().start))
         };
         let (mut path, lines): (Vec<StepText>, Vec<usize>) =
             steps.concat().iter().map(read).unzip();
@@ -389,7 +389,7 @@ fn check_stamp(name: &str, text: &str, stamp: &Stamp) -> Result<(), String> {
         return Err(format!(
             "{name}:{}: the file has version {}, this doyen reads version {VERSION}; run the check again to make a new \
              file, or replay this one with the doyen that wrote it",
-            line_at(text, version.span().start),
+            document::line(text, version.span().start),
             version.get_ref()
         ));
     }
@@ -413,11 +413,6 @@ fn lost_end(name: &str) -> String {
     format!(
         "{name}: the file is damaged or cut short: its last line should be `{END}`; copy it again or check again"
     )
-}
-
-/// The line on which the byte at `place` stands.
-fn line_at(text: &str, place: usize) -> usize {
-    text.as_bytes()[..place.min(text.len())].iter().filter(|&&byte| byte == b'\n').count() + 1
 }
 
 /// Steps as a list in TOML, one a line.

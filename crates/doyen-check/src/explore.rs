@@ -62,13 +62,8 @@ fn stack_config(case: &Case, rules: &Rules) -> StackConfig {
         Some(Part::Votes) => StackConfig::Voter(case.config.clone()),
         Some(Part::Sessions) => StackConfig::VoterProcess(part::session_config(case)),
         Some(Part::Locks) => StackConfig::Locks(case.config.clone()),
-        None if takes_snapshots && case.is_layered() => {
-            StackConfig::RecordableNode(run::recordable_node_config(case))
-        }
-        None if takes_snapshots => StackConfig::Recordable(run::recordable_config(case)),
-        None if tells => StackConfig::Telling(run::telling_config(case)),
-        None if case.is_layered() => StackConfig::Node(run::node_config(case)),
-        _ => StackConfig::Bare(run::any_config(case)),
+        Some(Part::Leases | Part::Whole) => StackConfig::Bare(run::any_config(case)),
+        None => run::stack_config(case, takes_snapshots, tells),
     }
 }
 

@@ -77,7 +77,7 @@ use crate::scene::Scene;
 use crate::search::space::{Claim, Space, Successors};
 use crate::timers::Timers;
 use intern::Interner;
-use local::{Context, Handled, Input, Local};
+use local::{Context, Handled, Input, Local, Requests};
 use obsolete::Trust;
 use step::{Act, Step};
 pub(crate) use successors::Parts;
@@ -219,7 +219,7 @@ impl<'c, P: Explore> Model<'c, P> {
         let mut model = Self::empty(config, scene, rules);
         let expiries = model.rules.timers.expiries();
         let thaw = |(id, frozen): (NodeId, Frozen<P>)| {
-            let requests = scene.requests_of(id);
+            let requests = Requests(scene.requests_of(id));
             Local { requests, ..Local::thaw(id, frozen, expiries, &model.context) }
         };
         let locals = members.iter().zip(snapshot.members).map(thaw).collect();
@@ -353,7 +353,7 @@ impl<'c, P: Explore> Model<'c, P> {
         let unborn = |id| Local::unborn(id, self.rules.timers.expiries());
         let mut locals: Vec<Local<P>> = self.context.members.iter().map(unborn).collect();
         for local in &mut locals {
-            local.requests = scene.requests_of(local.id);
+            local.requests = Requests(scene.requests_of(local.id));
         }
         let mut setup = Setup { locals, sends: Vec::new() };
         for (slot, input, counts) in self.opening(scene) {

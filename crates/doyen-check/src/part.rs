@@ -124,7 +124,11 @@ impl Scope {
             | Rule::OneVotePerTerm
             | Rule::VoteCountsInItsTerm
             | Rule::VoteOutlivesRole => Part::Votes,
-            rule if is_of_sessions(rule) => Part::Sessions,
+            Rule::MetSessionOnly
+            | Rule::IncarnationsRise
+            | Rule::SessionIsStored
+            | Rule::RejoinTakesOver
+            | Rule::RejoinIsConfirmed => Part::Sessions,
             Rule::Majority
             | Rule::TermIsStored
             | Rule::VoteLease
@@ -148,7 +152,26 @@ impl Scope {
             | Rule::LongestFallsLate
             | Rule::RejoinWaitsTheLongest => Part::Leases,
             Rule::PauseHolds => Part::Whole,
-            _ => return None,
+            // Without `SameSessionOnly` only a copy of a disk does harm, which does so with it too.
+            Rule::NoStaleHeartbeat
+            | Rule::WitnessNeverLeads
+            | Rule::LaterPauseWins
+            | Rule::AnswerIsForItsIncarnation
+            | Rule::OldDiskByItsStart
+            | Rule::ProvenSession
+            | Rule::SameSessionOnly
+            | Rule::AnswersAreLimited
+            | Rule::PromptersApart
+            | Rule::AddressIsProven
+            | Rule::AnswerIsForItsSession
+            | Rule::LapsedLeaderRetries
+            | Rule::SuccessorReachesMajority
+            | Rule::UnconfirmedLeaderYields
+            | Rule::FailedSuccessorIsPenalized
+            | Rule::PenaltiesGrow
+            | Rule::RefusedBacksOff
+            | Rule::TakeoverBacksOff
+            | Rule::PreVote => return None,
         };
         let mixed = matches!(
             rule,
@@ -331,18 +354,6 @@ impl Scope {
         quorum.rules = missing.fold(rules, QuorumRules::without);
         config
     }
-}
-
-/// And is missed by a search. Without [`Rule::SameSessionOnly`] only a copy of a disk does harm, which does so with it too.
-fn is_of_sessions(rule: Rule) -> bool {
-    matches!(
-        rule,
-        Rule::MetSessionOnly
-            | Rule::IncarnationsRise
-            | Rule::SessionIsStored
-            | Rule::RejoinTakesOver
-            | Rule::RejoinIsConfirmed
-    )
 }
 
 fn is_of_transfers(rule: Rule) -> bool {

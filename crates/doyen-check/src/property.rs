@@ -18,137 +18,128 @@ use doyen_sim::delivered::Delivered;
 use crate::search::space::Claim;
 use crate::timers::Timers;
 
-/// A property of elections, or of mutual exclusion.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Property {
-    /// A1.
-    Agreement,
-    /// A2.
-    Validity,
-    /// A3.
-    Termination,
-    /// A4.
-    OneLeader,
-    /// At most one leader a term, ever.
-    OneLeaderPerTerm,
-    /// What a member has stored of terms never falls.
-    TermsNeverFall,
-    /// I2: a member votes once a term, ever.
-    OneVotePerTerm,
-    /// I7: a member votes for no rival of a leader until its vote lease is over.
-    VoteLeasesKept,
-    /// A member that has stored a pause campaigns only as the successor of a leader that transferred leadership.
-    PausesKept,
-    /// I5, I6, I8: the holder of a lease was elected, in a later term than any before.
-    LeasesRise,
-    /// I10: a member stores what a message depends on before it sends the message.
-    StoredFirst,
-    /// While a lease runs, a majority votes for no rival.
-    LeasesCovered,
-    /// With lasting faults that leave a majority connected, a lease begins in time.
-    LeaderInTime,
-    /// And then the leader no longer changes.
-    SteadyLeader,
-    /// No message grows without bound.
-    BoundedMessages,
-    /// No term rises beyond what the faults of a run explain.
-    BoundedTerms,
-    /// ME1: at most one member is in the critical section.
-    OneInside,
-    /// ME2: every live member that has asked to enter the critical section enters.
-    Served,
-    /// ME4: of two entries the later has the larger fence.
-    FencesRise,
-    /// A member enters only while it waits.
-    EnteredByRequest,
-    /// ME3: of two requests the one that happened before the other enters first.
-    CausalOrder,
-    /// There is at most one token of a generation.
-    OneToken,
-    /// No member enters more often than is allowed while another one waits.
-    BoundedBypass,
-    /// cs425's safety, as written.
-    Safety004,
-    /// cs425's liveness, as written.
-    Liveness004,
-    /// Every snapshot is consistent.
-    ConsistentCut,
-    /// Live members deliver in the same order.
-    TotalOrder,
-    /// No member delivers a message twice.
-    NoDuplicates,
-    /// What any member has delivered, all others deliver in the same order.
-    DeliveriesStay,
+/// Declares the properties by their table: the name on the command line, what is claimed, and the statement.
+macro_rules! properties {
+    ($($property:ident $name:literal $claim:ident $words:literal,)*) => {
+        /// A property of elections, or of mutual exclusion.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub enum Property {
+            $(#[doc = $words] $property,)*
+        }
+
+        /// Its name, what is claimed, and its statement.
+        const TABLE: &[(&str, Claim, &str)] = &[$(($name, Claim::$claim, $words)),*];
+
+        impl Property {
+            /// Every property.
+            pub const ALL: [Self; TABLE.len()] = [$(Self::$property),*];
+        }
+    };
 }
 
-/// Every property in the order of the enum: its name on the command line, what is claimed, and its statement.
-#[rustfmt::skip]
-const TABLE: [(Property, &str, Claim, &str); 29] = [
-    (Property::Agreement, "A1", Claim::AtRest, "agreement: at the end of a run, all live members follow the same live member"),
-    (Property::Validity, "A2", Claim::AtRest, "validity: at the end of a run, every leader that is followed is the best live member"),
-    (Property::Termination, "A3", Claim::Rests, "termination: every run comes to rest; no election is open and every live member knows a leader"),
-    (Property::OneLeader, "A4", Claim::Always, "one leader: no two live members act as leader at the same instant"),
-    (Property::OneLeaderPerTerm, "one-leader-per-term", Claim::NoStep, "one leader a term: no two members lead in the same term"),
-    (Property::TermsNeverFall, "terms-never-fall", Claim::NoStep, "durable terms: the stored term of a member never falls"),
-    (Property::OneVotePerTerm, "one-vote-per-term", Claim::NoStep, "one vote a term: no member votes for two candidates in the same term"),
-    (Property::VoteLeasesKept, "vote-leases-kept", Claim::NoStep, "vote leases kept: a member votes for no rival of its leader until its vote lease is over"),
-    (Property::PausesKept, "pauses-kept", Claim::NoStep, "pauses kept: while a member has stored that elections are paused, it campaigns only after a transfer"),
-    (Property::LeasesRise, "leases-rise", Claim::NoStep, "leases rise: the holder of a lease was elected by a majority, in a later term than any leader before"),
-    (Property::StoredFirst, "stored-first", Claim::NoStep, "stored first: a member stores what a message depends on before it sends the message"),
-    (Property::LeasesCovered, "leases-covered", Claim::NoStep, "leases covered: while a lease runs, a majority votes for no rival of its holder, by any clock"),
-    (Property::LeaderInTime, "leader-in-time", Claim::NoStep, "leader in time: with lasting faults that leave a majority connected, a lease begins within three times L1"),
-    (Property::SteadyLeader, "steady-leader", Claim::NoStep, "steady leader: once members have settled with such faults, the leader no longer changes"),
-    (Property::BoundedMessages, "bounded-messages", Claim::NoStep, "bounded messages: no message is longer than the data of all members needs"),
-    (Property::BoundedTerms, "bounded-terms", Claim::NoStep, "bounded terms: no term rises beyond what the faults of a run explain"),
-    (Property::OneInside, "one-inside", Claim::NoStep, "one inside: no two live members are in the critical section at the same instant"),
-    (Property::Served, "served", Claim::Rests, "served: every live member that asks to enter the critical section enters, if every stay there ends"),
-    (Property::FencesRise, "fences-rise", Claim::NoStep, "fences rise: of two entries into the critical section, the later has the larger fence"),
-    (Property::EnteredByRequest, "entered-by-request", Claim::NoStep, "entered by request: a member enters the critical section only while it waits to"),
-    (Property::CausalOrder, "causal-order", Claim::NoStep, "causal order: of two requests to enter the critical section, the one that happened before the other enters first"),
-    (Property::OneToken, "one-token", Claim::NoStep, "one token: at most one token of a generation is held or under way"),
-    (Property::BoundedBypass, "bounded-bypass", Claim::NoStep, "bounded overtaking: while a member waits, no other one enters more often than the algorithm allows"),
-    (Property::Safety004, "cs425-safety", Claim::AtRest, "cs425's safety: at the end of a run, every member that follows a leader follows the best live member"),
-    (Property::Liveness004, "cs425-liveness", Claim::Rests, "cs425's liveness: every member eventually follows a leader or has crashed"),
-    (Property::ConsistentCut, "consistent-cut", Claim::NoStep, "consistent cut: a snapshot has every message that was sent in it and not received, and no other, and loses nothing that is conserved"),
-    (Property::TotalOrder, "total-order", Claim::Always, "total order: live members that were not reset have delivered the same messages in the same order, some perhaps fewer"),
-    (Property::NoDuplicates, "no-duplicates", Claim::Always, "no duplicates: no member delivers a message twice"),
-    (Property::DeliveriesStay, "deliveries-stay", Claim::AtRest, "deliveries stay: what any member has delivered, a crashed one included, all others deliver in the same order, and none is reset"),
-];
+properties! {
+    Agreement "A1" AtRest
+        "agreement: at the end of a run, all live members follow the same live member",
+    Validity "A2" AtRest
+        "validity: at the end of a run, every leader that is followed is the best live member",
+    Termination "A3" Rests
+        "termination: every run comes to rest; no election is open and every live member knows a leader",
+    OneLeader "A4" Always
+        "one leader: no two live members act as leader at the same instant",
+    OneLeaderPerTerm "one-leader-per-term" NoStep
+        "one leader a term: no two members lead in the same term",
+    TermsNeverFall "terms-never-fall" NoStep
+        "durable terms: the stored term of a member never falls",
+    // I2
+    OneVotePerTerm "one-vote-per-term" NoStep
+        "one vote a term: no member votes for two candidates in the same term",
+    // I7
+    VoteLeasesKept "vote-leases-kept" NoStep
+        "vote leases kept: a member votes for no rival of its leader until its vote lease is over",
+    PausesKept "pauses-kept" NoStep
+        "pauses kept: while a member has stored that elections are paused, it campaigns only after a transfer",
+    // I5, I6, I8
+    LeasesRise "leases-rise" NoStep
+        "leases rise: the holder of a lease was elected by a majority, in a later term than any leader before",
+    // I10
+    StoredFirst "stored-first" NoStep
+        "stored first: a member stores what a message depends on before it sends the message",
+    LeasesCovered "leases-covered" NoStep
+        "leases covered: while a lease runs, a majority votes for no rival of its holder, by any clock",
+    LeaderInTime "leader-in-time" NoStep
+        "leader in time: with lasting faults that leave a majority connected, a lease begins within three times L1",
+    SteadyLeader "steady-leader" NoStep
+        "steady leader: once members have settled with such faults, the leader no longer changes",
+    BoundedMessages "bounded-messages" NoStep
+        "bounded messages: no message is longer than the data of all members needs",
+    BoundedTerms "bounded-terms" NoStep
+        "bounded terms: no term rises beyond what the faults of a run explain",
+    // ME1
+    OneInside "one-inside" NoStep
+        "one inside: no two live members are in the critical section at the same instant",
+    // ME2
+    Served "served" Rests
+        "served: every live member that asks to enter the critical section enters, if every stay there ends",
+    // ME4
+    FencesRise "fences-rise" NoStep
+        "fences rise: of two entries into the critical section, the later has the larger fence",
+    EnteredByRequest "entered-by-request" NoStep
+        "entered by request: a member enters the critical section only while it waits to",
+    // ME3
+    CausalOrder "causal-order" NoStep
+        "causal order: of two requests to enter the critical section, the one that happened before the other enters first",
+    OneToken "one-token" NoStep
+        "one token: at most one token of a generation is held or under way",
+    BoundedBypass "bounded-bypass" NoStep
+        "bounded overtaking: while a member waits, no other one enters more often than the algorithm allows",
+    Cs425Safety "cs425-safety" AtRest
+        "cs425's safety: at the end of a run, every member that follows a leader follows the best live member",
+    Cs425Liveness "cs425-liveness" Rests
+        "cs425's liveness: every member eventually follows a leader or has crashed",
+    ConsistentCut "consistent-cut" NoStep
+        "consistent cut: a snapshot has every message that was sent in it and not received, and no other, and loses nothing that is conserved",
+    TotalOrder "total-order" Always
+        "total order: live members that were not reset have delivered the same messages in the same order, some perhaps fewer",
+    NoDuplicates "no-duplicates" Always
+        "no duplicates: no member delivers a message twice",
+    DeliveriesStay "deliveries-stay" AtRest
+        "deliveries stay: what any member has delivered, a crashed one included, all others deliver in the same order, and none is reset",
+}
 
-impl From<Invariant> for Property {
-    fn from(invariant: Invariant) -> Self {
-        match invariant {
-            Invariant::TermsNeverFall => Self::TermsNeverFall,
-            Invariant::OneVotePerTerm => Self::OneVotePerTerm,
-            Invariant::VoteLeasesKept => Self::VoteLeasesKept,
-            Invariant::PausesKept => Self::PausesKept,
-            Invariant::StoredFirst => Self::StoredFirst,
-            Invariant::LeasesRise => Self::LeasesRise,
-            Invariant::OneLease => Self::OneLeader,
-            Invariant::LeasesCovered => Self::LeasesCovered,
-            Invariant::OneInside => Self::OneInside,
-            Invariant::FencesRise => Self::FencesRise,
-            Invariant::EnteredByRequest => Self::EnteredByRequest,
-            Invariant::CausalOrder => Self::CausalOrder,
-            Invariant::OneToken => Self::OneToken,
-            Invariant::BoundedBypass => Self::BoundedBypass,
+/// Converts the invariants of the ledger, and lists what they become.
+macro_rules! of_ledger {
+    ($($invariant:ident => $property:ident,)*) => {
+        impl From<Invariant> for Property {
+            fn from(invariant: Invariant) -> Self {
+                match invariant {
+                    $(Invariant::$invariant => Self::$property,)*
+                }
+            }
         }
-    }
+
+        #[cfg(test)]
+        const OF_LEDGER: &[Property] = &[$(Property::$property),*];
+    };
+}
+
+of_ledger! {
+    TermsNeverFall => TermsNeverFall,
+    OneVotePerTerm => OneVotePerTerm,
+    VoteLeasesKept => VoteLeasesKept,
+    PausesKept => PausesKept,
+    StoredFirst => StoredFirst,
+    LeasesRise => LeasesRise,
+    OneLease => OneLeader,
+    LeasesCovered => LeasesCovered,
+    OneInside => OneInside,
+    FencesRise => FencesRise,
+    EnteredByRequest => EnteredByRequest,
+    CausalOrder => CausalOrder,
+    OneToken => OneToken,
+    BoundedBypass => BoundedBypass,
 }
 
 impl Property {
-    /// Every property.
-    pub const ALL: [Self; 29] = {
-        let mut all = [Self::Agreement; 29];
-        let mut index = 0;
-        while index < all.len() {
-            all[index] = TABLE[index].0;
-            assert!(all[index] as usize == index, "the table has the order of the enum");
-            index += 1;
-        }
-        all
-    };
-
     /// The properties of every election; the others are for algorithms that promise more.
     pub const USUAL: [Self; 6] = [
         Self::Agreement,
@@ -301,16 +292,16 @@ impl Property {
 
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
-        TABLE[self as usize].1
+        TABLE[self as usize].0
     }
 
     pub(crate) fn claim(self) -> Claim {
-        TABLE[self as usize].2
+        TABLE[self as usize].1
     }
 
     /// Its statement.
     pub fn words(self) -> &'static str {
-        TABLE[self as usize].3
+        TABLE[self as usize].2
     }
 
     /// Whether it says something about the views at the end of a run.
@@ -328,11 +319,7 @@ impl Property {
         let views = &seen.views[..];
         match self {
             Self::Agreement => disagreement(members, views).is_none(),
-            Self::Validity => {
-                let best = best_live(members, views);
-                followed(views).all(|(_, leader)| Some(leader) == best)
-            }
-            Self::Safety004 => {
+            Self::Validity | Self::Cs425Safety => {
                 let best = best_live(members, views);
                 followed(views).all(|(_, leader)| Some(leader) == best)
             }
@@ -340,7 +327,7 @@ impl Property {
                 let done = |view: &View| view.leader.is_some() && view.role != Role::Candidate;
                 views.iter().flatten().all(done)
             }
-            Self::Liveness004 => views.iter().flatten().all(|view| view.leader.is_some()),
+            Self::Cs425Liveness => views.iter().flatten().all(|view| view.leader.is_some()),
             Self::OneLeader => leaders(views).count() <= 1,
             Self::Served => waiting(views).next().is_none(),
             _ => seen.delivered().is_none_or(|it| self.contradicted_by(&it).is_none()),
@@ -357,13 +344,13 @@ impl Property {
         };
         match self {
             Self::Agreement => disagreement(members, views).unwrap_or_default(),
-            Self::Validity | Self::Safety004 => {
+            Self::Validity | Self::Cs425Safety => {
                 let wrong =
                     followed(views).find(|&(_, leader)| Some(leader) != best_live(members, views));
                 let wrong = wrong.map(|(position, leader)| follows(id(position), Some(leader)));
                 wrong.into_iter().chain(best()).collect()
             }
-            Self::Termination | Self::Liveness004 => {
+            Self::Termination | Self::Cs425Liveness => {
                 let waits = |(position, view): (usize, &Option<View>)| {
                     let view = (*view)?;
                     let member = id(position);
@@ -512,5 +499,20 @@ impl FromStr for Property {
             let names = Self::ALL.map(Self::name).join(", ");
             format!("unknown property `{text}`; there are {names}")
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Otherwise it would be checked of no algorithm unless it is asked for.
+    #[test]
+    fn every_invariant_of_the_ledger_is_of_a_quorum_or_of_exclusion() {
+        for property in OF_LEDGER {
+            let is_listed =
+                Property::QUORUM.contains(property) || Property::EXCLUSION.contains(property);
+            assert!(is_listed, "{property:?}");
+        }
     }
 }

@@ -1,6 +1,5 @@
 //! The rules of an exploration: which faults are possible, when timers expire, and what must hold.
 
-use doyen_core::registry::Algorithm;
 use doyen_sim::scenario::{Case, ScenarioError};
 use doyen_sim::time::Time;
 
@@ -126,8 +125,7 @@ impl Rules {
     fn suit_clients(&self, case: &Case) -> Result<(), ScenarioError> {
         let algorithm = case.algorithm;
         let wrong = |key: &str, problem: String| Err(ScenarioError::new(key, problem));
-        let has_coordinator = matches!(algorithm, Algorithm::TokenRecovery | Algorithm::Sequencer);
-        if self.budget.campaigns > 0 && !has_coordinator {
+        if self.budget.campaigns > 0 && !algorithm.heeds_campaigns() {
             return wrong("campaigns", format!("{algorithm} elects no leader; leave this out"));
         }
         if self.budget.suspicions > 0 && !algorithm.heeds_reports(case.mode()) {

@@ -8,8 +8,6 @@ use doyen_sim::scenario::Case;
 use doyen_sim::time::Time;
 use doyen_sim::trace::{EventKind, TraceEvent};
 
-use crate::model::local::Requests;
-
 /// The initial scene.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Scene<'c> {
@@ -73,8 +71,8 @@ impl<'c> Scene<'c> {
     }
 
     /// How often the client of a member may ask.
-    pub(crate) fn requests_of(&self, member: NodeId) -> Requests {
-        Requests(self.requests.get(&member).copied().unwrap_or_default())
+    pub(crate) fn requests_of(&self, member: NodeId) -> u8 {
+        self.requests.get(&member).copied().unwrap_or_default()
     }
 }
 

@@ -7,6 +7,7 @@
 //! A depth-first search (`search/dfs.rs`) finds long violations with less memory; it does not search for endless runs.
 
 mod bfs;
+mod crew;
 mod dfs;
 mod graph;
 mod level;

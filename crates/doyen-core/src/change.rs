@@ -108,7 +108,7 @@ pub enum LeaderChange {
     Follows { leader: NodeId, term: Term, reason: ElectionReason },
     /// This member's leader is unreachable.
     LostContact { leader: NodeId, term: Term },
-    /// This member's leader reported that it no longer leads, and named no successor.
+    /// This member's leader reported that it no longer leads, and no successor campaigns.
     LeaderLeft { leader: NodeId, term: Term, reason: Loss },
     /// This member's own lease lapsed. It must not act, but tries for a while to renew the lease in the same term.
     LeaseLapsed { term: Term },

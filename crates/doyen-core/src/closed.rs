@@ -76,6 +76,18 @@ pub(crate) fn canonical_timer<P: Explore, T>(
     wrap(state.canonical_timer(config, timer))
 }
 
+/// The methods of a trait that the value inside a closed enum answers, whichever it is.
+macro_rules! answered_inside {
+    ($of:ident $names:tt $(fn $method:ident() -> $answer:ty;)*) => {
+        $(answered_inside!(@ $of $names $method $answer);)*
+    };
+    (@ $of:ident {$($name:ident)*} $method:ident $answer:ty) => {
+        fn $method(&self) -> $answer {
+            match self { $(Self::$name(inside) => $of::$method(inside),)* }
+        }
+    };
+}
+
 /// Declares a closed enum with one variant for each protocol, each with the pattern of the configuration that selects it, which
 /// binds the configuration of the protocol inside to `$inner`.
 macro_rules! closed {
@@ -139,8 +151,12 @@ macro_rules! closed {
                 }
             }
 
-            fn view(&self) -> View {
-                match self { $(Self::$name(state) => state.view(),)* }
+            answered_inside! { Protocol {$($name)*}
+                fn view() -> View;
+                fn holding() -> Option<Holding>;
+                fn recording() -> Option<Recording>;
+                fn deliveries() -> Option<&Deliveries>;
+                fn asked_after() -> Option<&AskedAfter>;
             }
 
             fn kinds(config: &$Config) -> Cow<'static, [Kind]> {
@@ -186,28 +202,17 @@ macro_rules! closed {
                 match timer { $($closed::$name(own) => <$protocol>::is_lease(own),)* }
             }
 
-            fn holding(&self) -> Option<Holding> {
-                match self { $(Self::$name(state) => state.holding(),)* }
-            }
-
-            fn recording(&self) -> Option<Recording> {
-                match self { $(Self::$name(state) => state.recording(),)* }
-            }
-
-            fn deliveries(&self) -> Option<&Deliveries> {
-                match self { $(Self::$name(state) => state.deliveries(),)* }
-            }
-
-            fn asked_after(&self) -> Option<&AskedAfter> {
-                match self { $(Self::$name(state) => state.asked_after(),)* }
-            }
-
             fn bonds(&self) -> Bonds<$timer> {
                 match self { $(Self::$name(state) => state.bonds().map($closed::$name),)* }
             }
         }
 
         impl Explore for $state {
+            answered_inside! { Explore {$($name)*}
+                fn token() -> Option<Term>;
+                fn time() -> Option<u64>;
+            }
+
             fn heeds_incarnation(config: &$Config) -> bool {
                 match config { $($config => <$protocol>::heeds_incarnation($inner),)* }
             }
@@ -262,16 +267,8 @@ macro_rules! closed {
                 match timer { $($closed::$name(own) => <$protocol>::ends_first(own),)* }
             }
 
-            fn token(&self) -> Option<Term> {
-                match self { $(Self::$name(state) => state.token(),)* }
-            }
-
             fn token_in(message: &$message) -> Option<Term> {
                 match message { $($closed::$name(own) => <$protocol>::token_in(own),)* }
-            }
-
-            fn time(&self) -> Option<u64> {
-                match self { $(Self::$name(state) => state.time(),)* }
             }
 
             fn observe_time(&mut self, time: u64) {
@@ -294,28 +291,13 @@ macro_rules! closed {
         }
 
         impl Message for $message {
-            fn kind(&self) -> Kind {
-                match self { $(Self::$name(message) => message.kind(),)* }
-            }
-
-            fn encoded_len(&self) -> usize {
-                match self { $(Self::$name(message) => Message::encoded_len(message),)* }
-            }
-
-            fn is_background(&self) -> bool {
-                match self { $(Self::$name(message) => Message::is_background(message),)* }
-            }
-
-            fn commitments(&self) -> Commitments {
-                match self { $(Self::$name(message) => Message::commitments(message),)* }
-            }
-
-            fn amount(&self) -> u64 {
-                match self { $(Self::$name(message) => Message::amount(message),)* }
-            }
-
-            fn destination(&self) -> Option<SocketAddr> {
-                match self { $(Self::$name(message) => message.destination(),)* }
+            answered_inside! { Message {$($name)*}
+                fn kind() -> Kind;
+                fn encoded_len() -> usize;
+                fn is_background() -> bool;
+                fn commitments() -> Commitments;
+                fn amount() -> u64;
+                fn destination() -> Option<SocketAddr>;
             }
 
             fn posted_from(self, address: Option<SocketAddr>) -> Self {
@@ -324,28 +306,13 @@ macro_rules! closed {
         }
 
         impl Durable for $durable {
-            fn term(&self) -> Term {
-                match self { $(Self::$name(durable) => durable.term(),)* }
-            }
-
-            fn vote(&self) -> Option<NodeId> {
-                match self { $(Self::$name(durable) => durable.vote(),)* }
-            }
-
-            fn is_drained(&self) -> bool {
-                match self { $(Self::$name(durable) => durable.is_drained(),)* }
-            }
-
-            fn is_paused(&self) -> bool {
-                match self { $(Self::$name(durable) => durable.is_paused(),)* }
-            }
-
-            fn is_rejoining(&self) -> bool {
-                match self { $(Self::$name(durable) => durable.is_rejoining(),)* }
-            }
-
-            fn incarnation(&self) -> Option<Incarnation> {
-                match self { $(Self::$name(durable) => durable.incarnation(),)* }
+            answered_inside! { Durable {$($name)*}
+                fn term() -> Term;
+                fn vote() -> Option<NodeId>;
+                fn is_drained() -> bool;
+                fn is_paused() -> bool;
+                fn is_rejoining() -> bool;
+                fn incarnation() -> Option<Incarnation>;
             }
         }
 
@@ -381,4 +348,4 @@ macro_rules! closed {
     };
 }
 
-pub(crate) use closed;
+pub(crate) use {answered_inside, closed};

@@ -128,141 +128,75 @@ pub enum Mode {
     Literal(Variant),
 }
 
-/// The literal readings.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-#[non_exhaustive]
-pub enum Variant {
-    /// cs677, Bully: every ELECTION received starts an election, even if one is held already.
-    NoGuard,
-    /// cs677, Bully: waits for "I won" without a time-out.
-    NoT2,
-    /// notes, Bully: one interval T for the reply and for the announcement.
-    OneTimer,
-    /// Kordafshari, Modified Bully: figure 4 empties the set of initiators only at the winner.
-    Figure4,
-    /// Kordafshari, Modified Bully: D after the GRANT and 3D at the answerers.
-    LiteralTimers,
-    /// os-textbook, all-ids ring: the initiator takes the others' messages off the ring.
-    Absorb,
-    /// os-textbook, refined ring: a higher process starts a new election for every lower message.
-    NoSwallow,
-    /// cs425, both bullies: a process that knows no higher process announces itself at once.
-    Eager,
-    /// Kordafshari figure 1 and cs425, Bully: a process answers in one stage and holds its election in the next. cs677,
-    /// decentralised voting: voters are asked one after the other.
-    Serial,
-    /// Bully: an OK counts even when no election is held.
-    NaiveOk,
-    /// Centralised: the coordinator answers a request that it queues.
-    Deny,
-    /// Lamport: no REPLY where something later was sent already.
-    SavedReplies,
-    /// cs425, Maekawa: one vote and a queue, without FAIL, INQUIRE and RELINQUISH.
-    Plain,
-    /// Maekawa 1985: an overtaken request is not told so.
-    Original,
-    /// Ricart–Agrawala: a failure report counts as a REPLY.
-    DownReplies,
-    /// Lamport, Ricart–Agrawala: messages of the application do not carry the clock.
-    UnstampedTells,
-    /// Sequencer: an eager one that takes over with the logs of a majority.
-    CollectsMajority,
-    /// Token recovery: the holder raises the generation of its token by itself when it is asked.
-    RaisesToken,
-    /// Lock service: a new leader begins with an empty table and grants at once.
-    EmptyTable,
-    /// Lock service: a new leader grants once some clients have shown what they hold or wait for.
-    SomeClaims,
+/// Declares the literal readings, each with its name on the command line and what differs from textbook mode.
+macro_rules! variants {
+    ($($(#[$about:meta])* $variant:ident $name:literal: $summary:literal,)*) => {
+        /// The literal readings.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        #[non_exhaustive]
+        pub enum Variant {
+            $($(#[$about])* $variant,)*
+        }
+
+        impl Variant {
+            /// Every variant.
+            pub const ALL: [Self; [$($name),*].len()] = [$(Self::$variant),*];
+
+            /// Its name on the command line.
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name,)* }
+            }
+
+            /// What differs from textbook mode, in a few words.
+            pub fn summary(self) -> &'static str {
+                match self { $(Self::$variant => $summary,)* }
+            }
+        }
+    };
 }
 
-impl Variant {
-    /// Every variant.
-    pub const ALL: [Self; 20] = [
-        Self::NoGuard,
-        Self::NoT2,
-        Self::OneTimer,
-        Self::Figure4,
-        Self::LiteralTimers,
-        Self::Absorb,
-        Self::NoSwallow,
-        Self::Eager,
-        Self::Serial,
-        Self::NaiveOk,
-        Self::Deny,
-        Self::SavedReplies,
-        Self::Plain,
-        Self::Original,
-        Self::DownReplies,
-        Self::UnstampedTells,
-        Self::CollectsMajority,
-        Self::RaisesToken,
-        Self::EmptyTable,
-        Self::SomeClaims,
-    ];
-
-    /// Its name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::NoGuard => "cs677-no-guard",
-            Self::NoT2 => "cs677-no-t2",
-            Self::OneTimer => "notes-one-timer",
-            Self::Figure4 => "kordafshari-figure4",
-            Self::LiteralTimers => "kordafshari-literal-timers",
-            Self::Absorb => "os-textbook-absorb",
-            Self::NoSwallow => "os-textbook-no-swallow",
-            Self::Eager => "eager",
-            Self::Serial => "serial",
-            Self::NaiveOk => "naive-ok",
-            Self::Deny => "deny",
-            Self::SavedReplies => "saved-replies",
-            Self::Plain => "cs425-plain",
-            Self::Original => "original",
-            Self::DownReplies => "down-replies",
-            Self::UnstampedTells => "unstamped-tells",
-            Self::CollectsMajority => "collects-majority",
-            Self::RaisesToken => "raises-token",
-            Self::EmptyTable => "empty-table",
-            Self::SomeClaims => "some-claims",
-        }
-    }
-
-    /// What differs from textbook mode, in a few words.
-    pub fn summary(self) -> &'static str {
-        match self {
-            Self::NoGuard => "every ELECTION starts an election, even if one is held already",
-            Self::NoT2 => "waits for \"I won\" without a time-out",
-            Self::OneTimer => "one time-out for the answer and for the announcement",
-            Self::Figure4 => "only a winner empties the set of members that asked",
-            Self::LiteralTimers => "waits D after a GRANT and 3D after an OK, which is too short",
-            Self::Absorb => "the initiator removes the messages of the others from the ring",
-            Self::NoSwallow => "every lower message starts a new election",
-            Self::Eager => "a member that knows no higher one announces itself at once",
-            Self::Serial => {
-                "one step after the other: a bully answers before it holds its own election, voters are asked in turn"
-            }
-            Self::NaiveOk => "an OK counts even when no election is held",
-            Self::Deny => "the coordinator answers DENY to a request that it queues",
-            Self::SavedReplies => "no REPLY where something later was sent already",
-            Self::Plain => "one vote and a queue in the order of arrival, which deadlocks",
-            Self::Original => "an overtaken request gets no FAIL, which deadlocks",
-            Self::DownReplies => "a failure report counts as a REPLY, which lets two members in",
-            Self::UnstampedTells => {
-                "messages of the application do not carry the clock, which lets a later request enter first"
-            }
-            Self::CollectsMajority => {
-                "takes over with the logs of a majority, and delivers at once"
-            }
-            Self::RaisesToken => {
-                "a holder that is asked raises its token to the new generation, which makes two"
-            }
-            Self::EmptyTable => {
-                "a new leader grants at once, which lets two in if an earlier grant lasts"
-            }
-            Self::SomeClaims => {
-                "a new leader grants once some clients have shown their claims, which lets two in"
-            }
-        }
-    }
+variants! {
+    /// cs677, Bully: every ELECTION received starts an election, even if one is held already.
+    NoGuard "cs677-no-guard": "every ELECTION starts an election, even if one is held already",
+    /// cs677, Bully: waits for "I won" without a time-out.
+    NoT2 "cs677-no-t2": "waits for \"I won\" without a time-out",
+    /// notes, Bully: one interval T for the reply and for the announcement.
+    OneTimer "notes-one-timer": "one time-out for the answer and for the announcement",
+    /// Kordafshari, Modified Bully: figure 4 empties the set of initiators only at the winner.
+    Figure4 "kordafshari-figure4": "only a winner empties the set of members that asked",
+    /// Kordafshari, Modified Bully: D after the GRANT and 3D at the answerers.
+    LiteralTimers "kordafshari-literal-timers": "waits D after a GRANT and 3D after an OK, which is too short",
+    /// os-textbook, all-ids ring: the initiator takes the others' messages off the ring.
+    Absorb "os-textbook-absorb": "the initiator removes the messages of the others from the ring",
+    /// os-textbook, refined ring: a higher process starts a new election for every lower message.
+    NoSwallow "os-textbook-no-swallow": "every lower message starts a new election",
+    /// cs425, both bullies: a process that knows no higher process announces itself at once.
+    Eager "eager": "a member that knows no higher one announces itself at once",
+    /// Kordafshari figure 1 and cs425, Bully: a process answers in one stage and holds its election in the next. cs677,
+    /// decentralised voting: voters are asked one after the other.
+    Serial "serial": "one step after the other: a bully answers before it holds its own election, voters are asked in turn",
+    /// Bully: an OK counts even when no election is held.
+    NaiveOk "naive-ok": "an OK counts even when no election is held",
+    /// Centralised: the coordinator answers a request that it queues.
+    Deny "deny": "the coordinator answers DENY to a request that it queues",
+    /// Lamport: no REPLY where something later was sent already.
+    SavedReplies "saved-replies": "no REPLY where something later was sent already",
+    /// cs425, Maekawa: one vote and a queue, without FAIL, INQUIRE and RELINQUISH.
+    Plain "cs425-plain": "one vote and a queue in the order of arrival, which deadlocks",
+    /// Maekawa 1985: an overtaken request is not told so.
+    Original "original": "an overtaken request gets no FAIL, which deadlocks",
+    /// Ricart–Agrawala: a failure report counts as a REPLY.
+    DownReplies "down-replies": "a failure report counts as a REPLY, which lets two members in",
+    /// Lamport, Ricart–Agrawala: messages of the application do not carry the clock.
+    UnstampedTells "unstamped-tells": "messages of the application do not carry the clock, which lets a later request enter first",
+    /// Sequencer: an eager one that takes over with the logs of a majority.
+    CollectsMajority "collects-majority": "takes over with the logs of a majority, and delivers at once",
+    /// Token recovery: the holder raises the generation of its token by itself when it is asked.
+    RaisesToken "raises-token": "a holder that is asked raises its token to the new generation, which makes two",
+    /// Lock service: a new leader begins with an empty table and grants at once.
+    EmptyTable "empty-table": "a new leader grants at once, which lets two in if an earlier grant lasts",
+    /// Lock service: a new leader grants once some clients have shown what they hold or wait for.
+    SomeClaims "some-claims": "a new leader grants once some clients have shown their claims, which lets two in",
 }
 
 impl fmt::Display for Mode {

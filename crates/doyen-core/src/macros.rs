@@ -28,3 +28,12 @@ macro_rules! kinds {
         match $message { $($arms)* }
     };
 }
+
+/// Declares the rules of an algorithm in words: an id, a title, and one or two sentences about the member `{m}`.
+macro_rules! rule_texts {
+    ($($id:literal $title:literal: $text:literal,)*) => {
+        /// The rules, in the order of the table.
+        pub const RULES: &[crate::protocol::RuleText] =
+            &[$(crate::protocol::RuleText::new($id, $title, $text),)*];
+    };
+}

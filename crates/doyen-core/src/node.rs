@@ -187,12 +187,7 @@ impl<P: Protocol> Protocol for Node<P> {
             Event::Timer(Timer::Detector(timer)) => self.on_detector_timer(timer, &mut turn),
             Event::PeerDown(peer) => self.on_host_down(peer, &mut turn),
             Event::PeerUp(peer) => self.on_host_up(peer, &mut turn),
-            Event::Campaign => turn.inbox.push_back(Event::Campaign),
-            Event::Command(command) => turn.inbox.push_back(Event::Command(command)),
-            Event::Retired => turn.inbox.push_back(Event::Retired),
-            Event::Request => turn.inbox.push_back(Event::Request),
-            Event::Exit => turn.inbox.push_back(Event::Exit),
-            Event::Crashed => turn.inbox.push_back(Event::Crashed),
+            other => turn.inbox.extend(other.passed()),
         }
         self.handle_pending(&mut turn);
     }

@@ -59,15 +59,12 @@ pub trait Protocol: Sized + Clone + Eq + Hash + Debug {
         out: &mut Effects<Self>,
     );
 
-    /// What this member sends, and to which member, if `message` makes it do nothing else: it stays as it is, and there is
-    /// no other effect. A host that needs no explanation may ask this before it calls [`handle`](Self::handle), and call
-    /// it only if there is no answer. An algorithm that passes few messages on keeps this default.
+    /// The member to which this one passes `message` on, as it is, if the message makes it do nothing else: it stays as it
+    /// is, and there is no other effect. A host that needs no explanation may ask this before it calls
+    /// [`handle`](Self::handle), and call it only if there is no answer. An algorithm that passes few messages on keeps
+    /// this default.
     #[inline(always)]
-    fn relay(
-        &self,
-        _config: &Self::Config,
-        _message: &Self::Message,
-    ) -> Option<(NodeId, Self::Message)> {
+    fn relay(&self, _config: &Self::Config, _message: &Self::Message) -> Option<NodeId> {
         None
     }
 
@@ -299,11 +296,20 @@ impl<M, T> Event<M, T> {
         message: impl FnOnce(NodeId, M) -> Option<N>,
         timer: impl FnOnce(T) -> Option<U>,
     ) -> Option<Event<N, U>> {
-        Some(match self {
+        match self {
             Self::Message { from, message: outer } => {
-                Event::Message { from, message: message(from, outer)? }
+                Some(Event::Message { from, message: message(from, outer)? })
             }
-            Self::Timer(outer) => Event::Timer(timer(outer)?),
+            Self::Timer(outer) => Some(Event::Timer(timer(outer)?)),
+            other => other.passed(),
+        }
+    }
+
+    /// The same event for the algorithm within a layer, if it is neither a message nor a timer of the layer.
+    #[inline]
+    pub(crate) fn passed<N, U>(self) -> Option<Event<N, U>> {
+        Some(match self {
+            Self::Message { .. } | Self::Timer(_) => return None,
             Self::PeerDown(peer) => Event::PeerDown(peer),
             Self::PeerUp(peer) => Event::PeerUp(peer),
             Self::Campaign => Event::Campaign,
@@ -493,3 +499,7 @@ pub type EffectOf<P> =
 pub(crate) fn write_term(f: &mut fmt::Formatter<'_>, term: Term) -> fmt::Result {
     if term == Term::default() { Ok(()) } else { write!(f, " term={term}") }
 }
+
+/// The timers of an algorithm that waits for messages only.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum NoTimer {}

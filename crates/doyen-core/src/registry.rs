@@ -17,50 +17,23 @@ use table::{Entry, TABLE, Trait};
 
 pub use any::{AnyConfig, AnyDurable, AnyMessage, AnyProtocol, AnyTimer, EarlierMessage};
 
-/// The algorithms.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Algorithm {
-    /// [`bully`](crate::algorithm::bully).
-    Bully,
-    /// [`modified_bully`](crate::algorithm::modified_bully).
-    ModifiedBully,
-    /// [`ring_list`](crate::algorithm::ring_list).
-    RingList,
-    /// [`ring_active_list`](crate::algorithm::ring_active_list).
-    RingActiveList,
-    /// [`ring_all_ids`](crate::algorithm::ring_all_ids).
-    RingAllIds,
-    /// [`chang_roberts`](crate::algorithm::chang_roberts).
-    ChangRoberts,
-    /// [`ring_resilient`](crate::algorithm::ring_resilient).
-    RingResilient,
-    /// [`quorum`].
-    Quorum,
-    /// [`centralised`](crate::exclusion::centralised).
-    Centralised,
-    /// [`voting`](crate::exclusion::voting).
-    Voting,
-    /// [`lamport`](crate::exclusion::lamport).
-    Lamport,
-    /// [`ricart_agrawala`](crate::exclusion::ricart_agrawala).
-    RicartAgrawala,
-    /// [`token_ring`].
-    TokenRing,
-    /// [`maekawa`](crate::exclusion::maekawa).
-    Maekawa,
-    /// [`raymond`](crate::exclusion::raymond).
-    Raymond,
-    /// [`suzuki_kasami`](crate::exclusion::suzuki_kasami).
-    SuzukiKasami,
-    /// [`token_recovery`](crate::exclusion::token_recovery).
-    TokenRecovery,
-    /// [`lock_service`](crate::exclusion::lock_service).
-    LockService,
-    /// [`bank`](crate::algorithm::bank).
-    Bank,
-    /// [`sequencer`](crate::algorithm::sequencer).
-    Sequencer,
+/// Declares the enum by the list of all algorithms.
+macro_rules! algorithms {
+    ($($name:ident: $root:tt::$folder:ident::$file:ident::$protocol:ident,)*) => {
+        /// The algorithms.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub enum Algorithm {
+            $(
+                #[doc = concat!(
+                    "[`", stringify!($file), "`](crate::", stringify!($folder), "::", stringify!($file), ")."
+                )]
+                $name,
+            )*
+        }
+    };
 }
+
+any::with_algorithms!([algorithms]);
 
 impl Algorithm {
     /// Every algorithm, in the order of the specification.
@@ -74,7 +47,10 @@ impl Algorithm {
     pub const EXCLUSIONS: [Self; 10] = listed(&[Purpose::Excludes]);
 
     /// The sources' elections, which have a textbook mode and a hardened one: all but the last.
-    pub const OF_SOURCES: [Self; 7] = *Self::ELECTIONS.first_chunk().unwrap();
+    pub const OF_SOURCES: [Self; Self::ELECTIONS.len() - 1] = {
+        assert!(matches!(Self::ELECTIONS.last(), Some(Self::Quorum)), "the quorum is the last");
+        *Self::ELECTIONS.first_chunk().unwrap()
+    };
 
     fn entry(self) -> &'static Entry {
         &TABLE[self as usize]
@@ -128,6 +104,11 @@ impl Algorithm {
         self.entry().name
     }
 
+    /// Its name as people write it.
+    pub fn title(self) -> &'static str {
+        self.entry().title
+    }
+
     /// One line about it.
     pub fn summary(self) -> &'static str {
         self.entry().summary
@@ -151,26 +132,26 @@ impl Algorithm {
     /// How often one member may enter the critical section while another one waits, if the algorithm bounds that. `fifo`:
     /// links keep the order of messages.
     pub fn most_overtaking(self, fifo: bool) -> Option<u32> {
-        match self {
-            // With a REPLY from before the request, and with one earlier time.
-            Self::Lamport | Self::RicartAgrawala if fifo => Some(2),
-            Self::TokenRing => Some(1),
+        self.entry().traits.iter().find_map(|it| match *it {
+            Trait::Overtaken(most) => Some(most),
+            Trait::OvertakenIfFifo(most) => fifo.then_some(most),
             _ => None,
-        }
+        })
     }
 
-    /// Whether an algorithm that elects no leader heeds failure reports in this mode. Most do not: a member that is reported down
-    /// may be in the critical section.
+    /// Whether an algorithm that elects no leader heeds failure reports in this mode.
     pub fn heeds_reports(self, mode: Mode) -> bool {
-        matches!(self, Self::TokenRecovery | Self::Sequencer)
-            || mode == Mode::Literal(Variant::DownReplies)
+        self.has(Trait::HeedsReports) || mode == Mode::Literal(Variant::DownReplies)
     }
 
-    /// Whether of two requests the one that happened before the other enters first, if application messages carry the clock
-    /// and links keep the order of messages. Not with Ricart and Agrawala: a REPLY carries no clock, and a third member that has
-    /// heard of a request may reply to one that has not, which then asks again with an earlier time.
+    /// Whether a member may campaign: of an election, or for what its coordinator does.
+    pub fn heeds_campaigns(self) -> bool {
+        self.elects() || self.has(Trait::HeedsCampaigns)
+    }
+
+    /// Whether of two requests the one that happened before the other enters first. `fifo`: links keep the order of messages.
     pub fn orders_requests(self, fifo: bool) -> bool {
-        fifo && self == Self::Lamport
+        fifo && self.has(Trait::OrdersRequests)
     }
 
     /// Whether a token lets its holder enter the critical section.
@@ -183,17 +164,14 @@ impl Algorithm {
         self.entry().variants
     }
 
-    /// Whether it has this mode.
+    /// Whether it has this mode: it guarantees something there, or the mode is one of its literal readings.
     pub fn reads(self, mode: Mode) -> bool {
         match mode {
-            // Of the exclusions of the literature, one has a hardened form of its own; what tolerates crashes is the lock
-            // service.
-            Mode::Hardened => {
-                self.elects()
-                    || matches!(self, Self::RicartAgrawala | Self::LockService | Self::Sequencer)
-            }
-            Mode::Textbook => !self.has_leases(),
             Mode::Literal(variant) => self.variants().contains(&variant),
+            Mode::Textbook | Mode::Hardened => {
+                let hardened = mode == Mode::Hardened;
+                self.guarantees().iter().any(|guarantee| guarantee.hardened == hardened)
+            }
         }
     }
 
@@ -350,10 +328,11 @@ mod tests {
         for (place, algorithm) in Algorithm::ALL.into_iter().enumerate() {
             assert_eq!(algorithm as usize, place, "the table has the order of the enum");
             assert_eq!(algorithm.name().parse(), Ok(algorithm));
-            let modes = [Mode::Textbook, Mode::Hardened];
-            let promised: Vec<bool> = algorithm.guarantees().iter().map(|p| p.hardened).collect();
-            let read = modes.into_iter().filter(|&mode| algorithm.reads(mode));
-            assert_eq!(promised, read.map(|mode| mode == Mode::Hardened).collect::<Vec<_>>());
+            let promised = algorithm.guarantees();
+            assert!(
+                promised.is_sorted_by(|one, next| !one.hardened && next.hardened)
+                    && !promised.is_empty()
+            );
             let lists = [&Algorithm::ELECTIONS[..], &Algorithm::EXCLUSIONS[..]];
             let listed = lists.map(|list| list.contains(&algorithm));
             let excludes = algorithm.purpose() == Purpose::Excludes;

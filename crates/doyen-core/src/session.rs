@@ -329,21 +329,17 @@ impl<P: Protocol> Protocol for Session<P> {
             }
             Event::Timer(Timer::Close(peer)) => self.close_old_questions(peer, cx),
             Event::Timer(Timer::Inner(timer)) => self.pass(Event::Timer(timer), cx),
-            Event::PeerDown(peer) => self.pass(Event::PeerDown(peer), cx),
-            Event::PeerUp(peer) => self.pass(Event::PeerUp(peer), cx),
-            Event::Campaign => self.pass(Event::Campaign, cx),
-            Event::Command(command) => {
-                if !matches!(self.stage, Stage::Running(_)) {
-                    cx.inform(Notice::Refused(Refusal::Rejoining));
+            other => {
+                match other {
+                    Event::Command(_) if !matches!(self.stage, Stage::Running(_)) => {
+                        cx.inform(Notice::Refused(Refusal::Rejoining));
+                    }
+                    Event::Crashed => {
+                        self.peers.values_mut().for_each(Peer::skip_to_last_counter);
+                    }
+                    _ => {}
                 }
-                self.pass(Event::Command(command), cx);
-            }
-            Event::Retired => self.pass(Event::Retired, cx),
-            Event::Request => self.pass(Event::Request, cx),
-            Event::Exit => self.pass(Event::Exit, cx),
-            Event::Crashed => {
-                self.peers.values_mut().for_each(Peer::skip_to_last_counter);
-                self.pass(Event::Crashed, cx);
+                other.passed().into_iter().for_each(|event| self.pass(event, cx));
             }
         }
     }

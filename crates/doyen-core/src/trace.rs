@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::config::rules::hyphenated;
 use crate::members::{NodeId, Term};
 use crate::protocol::{Class, Holding, Notice, Role, Section, View};
 use crate::time::Time;
@@ -125,6 +126,21 @@ pub enum Changed {
     Doubled,
 }
 
+/// The events that say which rules fired.
+macro_rules! with_rules {
+    ($rules:ident) => {
+        EventKind::Received { $rules, .. }
+            | EventKind::Fired { $rules, .. }
+            | EventKind::Campaign { $rules, .. }
+            | EventKind::Commanded { $rules, .. }
+            | EventKind::Retired { $rules, .. }
+            | EventKind::Request { $rules, .. }
+            | EventKind::Exit { $rules, .. }
+            | EventKind::Released { $rules, .. }
+            | EventKind::Restarted { $rules, .. }
+    };
+}
+
 impl EventKind {
     /// The member that the event is about, or the first one; `None` if it concerns all.
     pub fn member(&self) -> Option<NodeId> {
@@ -165,16 +181,16 @@ impl EventKind {
     /// The rules that fired.
     pub fn rules(&self) -> &[String] {
         match self {
-            Self::Received { rules, .. }
-            | Self::Fired { rules, .. }
-            | Self::Campaign { rules, .. }
-            | Self::Commanded { rules, .. }
-            | Self::Retired { rules, .. }
-            | Self::Request { rules, .. }
-            | Self::Exit { rules, .. }
-            | Self::Released { rules, .. }
-            | Self::Restarted { rules, .. } => rules,
+            with_rules!(rules) => rules,
             _ => &[],
+        }
+    }
+
+    /// The same, to be changed; `None` if the event does not say which rules fired.
+    pub fn rules_mut(&mut self) -> Option<&mut Vec<String>> {
+        match self {
+            with_rules!(rules) => Some(rules),
+            _ => None,
         }
     }
 
@@ -182,16 +198,7 @@ impl EventKind {
     #[must_use]
     pub fn without_rules(&self) -> Self {
         let mut plain = self.clone();
-        if let Self::Received { rules, .. }
-        | Self::Fired { rules, .. }
-        | Self::Campaign { rules, .. }
-        | Self::Commanded { rules, .. }
-        | Self::Retired { rules, .. }
-        | Self::Request { rules, .. }
-        | Self::Exit { rules, .. }
-        | Self::Released { rules, .. }
-        | Self::Restarted { rules, .. } = &mut plain
-        {
+        if let Some(rules) = plain.rules_mut() {
             rules.clear();
         }
         plain
@@ -262,14 +269,7 @@ pub fn timer_name(timer: &str) -> &str {
 
 /// The same for people: `Inner(Quorum(VoteLease))` is the `vote-lease` timer.
 pub fn timer_words(timer: &str) -> String {
-    let mut words = String::new();
-    for letter in timer_name(timer).chars() {
-        if letter.is_uppercase() && !words.is_empty() {
-            words.push('-');
-        }
-        words.extend(letter.to_lowercase());
-    }
-    words
+    hyphenated(timer_name(timer))
 }
 
 /// The name of a timer with its number, if it has one: `Inner(Resend(NodeId(3)))` is `Resend 3`.

@@ -80,87 +80,45 @@ mod harness;
 use doyen_core::registry::Algorithm;
 use harness::play;
 
-#[test]
-fn bully() {
-    play(Algorithm::Bully);
+/// A test for each algorithm that has scripts.
+macro_rules! played {
+    ($($test:ident: $algorithm:ident,)*) => {
+        $(#[test]
+        fn $test() {
+            play(Algorithm::$algorithm);
+        })*
+
+        const PLAYED: &[Algorithm] = &[$(Algorithm::$algorithm),*];
+    };
+}
+
+played! {
+    bully: Bully,
+    modified_bully: ModifiedBully,
+    ring_list: RingList,
+    ring_active_list: RingActiveList,
+    ring_all_ids: RingAllIds,
+    chang_roberts: ChangRoberts,
+    ring_resilient: RingResilient,
+    quorum: Quorum,
+    centralised: Centralised,
+    voting: Voting,
+    lamport: Lamport,
+    ricart_agrawala: RicartAgrawala,
+    token_ring: TokenRing,
+    maekawa: Maekawa,
+    raymond: Raymond,
+    suzuki_kasami: SuzukiKasami,
 }
 
 #[test]
-fn modified_bully() {
-    play(Algorithm::ModifiedBully);
+fn every_folder_is_played_and_every_algorithm_of_the_literature_has_one() {
+    let folders: Vec<_> = PLAYED.iter().map(|&algorithm| harness::folder(algorithm)).collect();
+    harness::check_folders(&folders);
+    let literature = Algorithm::ALL.into_iter().filter(|algorithm| !OTHERWISE.contains(algorithm));
+    assert_eq!(PLAYED, literature.collect::<Vec<_>>());
 }
 
-#[test]
-fn ring_list() {
-    play(Algorithm::RingList);
-}
-
-#[test]
-fn ring_active_list() {
-    play(Algorithm::RingActiveList);
-}
-
-#[test]
-fn ring_all_ids() {
-    play(Algorithm::RingAllIds);
-}
-
-#[test]
-fn chang_roberts() {
-    play(Algorithm::ChangRoberts);
-}
-
-#[test]
-fn ring_resilient() {
-    play(Algorithm::RingResilient);
-}
-
-#[test]
-fn quorum() {
-    play(Algorithm::Quorum);
-}
-
-#[test]
-fn centralised() {
-    play(Algorithm::Centralised);
-}
-
-#[test]
-fn voting() {
-    play(Algorithm::Voting);
-}
-
-#[test]
-fn lamport() {
-    play(Algorithm::Lamport);
-}
-
-#[test]
-fn ricart_agrawala() {
-    play(Algorithm::RicartAgrawala);
-}
-
-#[test]
-fn token_ring() {
-    play(Algorithm::TokenRing);
-}
-
-#[test]
-fn maekawa() {
-    play(Algorithm::Maekawa);
-}
-
-#[test]
-fn raymond() {
-    play(Algorithm::Raymond);
-}
-
-#[test]
-fn suzuki_kasami() {
-    play(Algorithm::SuzukiKasami);
-}
-
-#[test]
-fn every_folder_belongs_to_an_algorithm() {
-    harness::check_folders(&Algorithm::ALL.map(harness::folder));
-}
+/// Those that other tests show: compositions of what is played, and what needs a service or a snapshot around it.
+const OTHERWISE: [Algorithm; 4] =
+    [Algorithm::TokenRecovery, Algorithm::LockService, Algorithm::Bank, Algorithm::Sequencer];

@@ -36,7 +36,7 @@ pub(crate) fn catalogue() -> Value {
 fn algorithm(algorithm: Algorithm) -> Value {
     json!({
         "name": algorithm.name(),
-        "title": words::algorithm_title(algorithm),
+        "title": algorithm.title(),
         "summary": algorithm.summary(),
         "source": algorithm.source(),
         "purpose": algorithm.purpose().name(),
@@ -138,9 +138,7 @@ fn glossary() -> Vec<Value> {
         let mut cells = line.strip_prefix("| ")?.split(" | ");
         Some((cells.next()?, cells.next()?))
     });
-    let is_word = |(word, _): &(&str, &str)| *word != "term" || !word.starts_with('-');
-    rows.filter(is_word)
-        .filter(|(_, text)| *text != "meaning")
+    rows.filter(|&row| row != ("term", "meaning"))
         .map(|(word, text)| json!({ "word": word, "text": text.replace(['*', '`'], "") }))
         .collect()
 }

@@ -11,7 +11,7 @@ use doyen_check::replay::Replay;
 use doyen_check::search::{Limit, Limits, Plan, Progress as Explored};
 use doyen_check::selection::{Selection, Wanted};
 use doyen_check::{Report, Rules, Timers};
-use doyen_core::registry::{Algorithm, Purpose};
+use doyen_core::registry::Purpose;
 use doyen_sim::fault::Action;
 use doyen_sim::scenario::{Case, Expect, Scenario};
 use doyen_sim::words::grouped;
@@ -107,9 +107,7 @@ impl Suggestion {
             "crashes" | "restarts" | "losses" | "duplications" => true,
             _ if algorithm.has_leases() => false,
             "suspicions" => algorithm.heeds_reports(case.mode()),
-            "campaigns" => {
-                matches!(algorithm, Algorithm::TokenRecovery | Algorithm::Sequencer)
-            }
+            "campaigns" => algorithm.heeds_campaigns(),
             _ => true,
         };
         let faults = budget.items().into_iter().filter(means_something).map(|(fault, _)| fault);

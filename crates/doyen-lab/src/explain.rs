@@ -143,10 +143,10 @@ impl Sentence {
     /// The algorithm and its members.
     fn who(&mut self, scenario: &Scenario, case: &Case) {
         let algorithm = case.algorithm;
-        self.value("algorithm", "algorithm", &algorithm, words::algorithm_title(algorithm));
+        self.value("algorithm", "algorithm", &algorithm, algorithm.title());
         // The keys of an election mean nothing to an exclusion, so another algorithm is one of the same purpose.
         let alike = Algorithm::ALL.into_iter().filter(|it| it.purpose() == algorithm.purpose());
-        self.choices(alike.map(|it| Choice::new(&it, words::algorithm_title(it))));
+        self.choices(alike.map(|it| Choice::new(&it, it.title())));
         let modes = catalogue::modes(algorithm);
         if modes.len() > 1 {
             self.say(", ");
@@ -191,8 +191,8 @@ impl Sentence {
             self.value("id", "leader", &leader, leader.to_string());
             self.say(match case.algorithm {
                 Algorithm::Centralised => " is the coordinator. ",
-                algorithm if algorithm.elects() => " leads. ",
-                _ => " has the token. ",
+                algorithm if algorithm.has_token() => " has the token. ",
+                _ => " leads. ",
             });
         }
         if let Some(requests) = &case.requests {

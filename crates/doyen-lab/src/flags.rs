@@ -24,6 +24,14 @@ pub(crate) const SWITCHES: [&str; 4] = ["contact-dead", "fifo", "reliable", "ask
 const FAULTS: [&str; 9] =
     ["crash", "restart", "pause", "clock", "cut", "partition", "heal", "snapshot", "tell"];
 
+/// The flags that change single messages.
+const OF_MESSAGES: [&str; 3] = ["drop", "late", "twice"];
+
+/// The flags that change what happens in a run, and not what the run is of.
+pub fn changes() -> impl Iterator<Item = &'static str> {
+    FAULTS.into_iter().chain(OF_MESSAGES)
+}
+
 /// Sets in `scenario` what a flag says.
 pub(crate) fn apply(scenario: &mut Scenario, name: &str, value: &str) -> Result<(), ScenarioError> {
     // The next message of a kind is a fault, and one that is named is a change.
@@ -149,11 +157,12 @@ mod tests {
 
     /// A value of every flag, in the order of the names.
     #[rustfmt::skip]
-    const VALUES: [&str; 45] = [
+    const VALUES: [&str; NAMES.len()] = [
         "bully", "hardened", "1..5", "4,5", "1,2@1ms", "3", "3=90,1=7", "random", "configured", "all", "true",
         "uniform:1ms..2ms", "2ms", "5%", "1%", "7", "1s", "false", "true", "5ms", "4ms", "1ms", "9ms", "1ms", "5@3ms,forwards",
         "5@9ms,fresh", "3@2ms+10ms", "3=0.9@0", "1>3@2ms", "1,2/3,4@2ms", "50ms", "5:1:OK", "5:1:OK:2+2ms", "5:1:OK:3",
         "1,3@2ms", "5ms", "20", "exp:1ms", "grid", "line", "9ms", "3", "2", "true", "uniform:1ms..4ms",
+        "3@5ms", "3>1@2ms",
     ];
 
     #[test]
@@ -162,6 +171,10 @@ mod tests {
             let mut scenario = Scenario::default();
             apply(&mut scenario, name, value).unwrap_or_else(|error| panic!("{error}"));
             assert_ne!(scenario, Scenario::default(), "{name}");
+            let Scenario { fault, drop, late, twice, .. } = &scenario;
+            let of_messages = drop.len() + late.len() + twice.len();
+            let is_change = fault.len() + of_messages > 0;
+            assert_eq!(is_change, changes().any(|it| it == name), "{name}");
             apply(&mut scenario, name, "").unwrap();
             assert_eq!(scenario, Scenario::default(), "{name}");
             // Of these every text is a value; whether it makes sense is seen later.

@@ -42,7 +42,8 @@ mod schedule;
 mod source;
 mod words;
 
-pub use flags::NAMES as FLAGS;
+pub use flags::{NAMES as FLAGS, changes};
+pub use source::OF_SIM_ALONE as FLAGS_OF_SIM_ALONE;
 
 use problem::Problem;
 use serde::Serialize;

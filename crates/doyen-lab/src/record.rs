@@ -372,12 +372,26 @@ impl Observer for Recorder {
                 self.steps[step].background &= !matches!(event.kind, EventKind::Noted { .. });
                 step
             }
-            kind => {
-                let text = describe::in_words(event, transition).unwrap_or_default();
-                let step = self.open(event, step_type(kind), text);
-                self.note_head(event, step);
-                step
+            EventKind::Fired { .. } => self.begin(event, transition, "timer"),
+            EventKind::Campaign { .. } => self.begin(event, transition, "campaign"),
+            EventKind::Commanded { .. } => self.begin(event, transition, "command"),
+            EventKind::Request { .. } | EventKind::Exit { .. } => {
+                self.begin(event, transition, "section")
             }
+            EventKind::Retired { .. } | EventKind::Released { .. } => {
+                self.begin(event, transition, "lease")
+            }
+            EventKind::Suspected { .. } => self.begin(event, transition, "suspect"),
+            EventKind::Trusted { .. } => self.begin(event, transition, "trust"),
+            EventKind::Crashed { .. }
+            | EventKind::Restarted { .. }
+            | EventKind::Paused { .. }
+            | EventKind::Clock { .. }
+            | EventKind::Cut { .. }
+            | EventKind::Mended { .. }
+            | EventKind::Partitioned { .. }
+            | EventKind::Network { .. }
+            | EventKind::Healed => self.begin(event, transition, "fault"),
         };
         self.tracker.note(event, before);
         if let Some((place, before)) = before {
@@ -391,6 +405,14 @@ impl Observer for Recorder {
 }
 
 impl Recorder {
+    /// Opens the step that an event begins.
+    fn begin(&mut self, event: &TraceEvent, transition: Transition, kind: &'static str) -> usize {
+        let text = describe::in_words(event, transition).unwrap_or_default();
+        let step = self.open(event, kind, text);
+        self.note_head(event, step);
+        step
+    }
+
     /// What the first event of a step says besides its words.
     fn note_head(&mut self, event: &TraceEvent, step: usize) {
         match &event.kind {
@@ -420,17 +442,4 @@ impl Recorder {
 /// Whether people are spared messages of this class unless they ask for them.
 fn is_background(class: Class) -> bool {
     class != Class::Algorithm
-}
-
-fn step_type(event: &EventKind) -> &'static str {
-    match event {
-        EventKind::Fired { .. } => "timer",
-        EventKind::Campaign { .. } => "campaign",
-        EventKind::Commanded { .. } => "command",
-        EventKind::Request { .. } | EventKind::Exit { .. } => "section",
-        EventKind::Retired { .. } | EventKind::Released { .. } => "lease",
-        EventKind::Suspected { .. } => "suspect",
-        EventKind::Trusted { .. } => "trust",
-        _ => "fault",
-    }
 }

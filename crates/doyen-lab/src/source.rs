@@ -9,11 +9,12 @@ use serde::{Deserialize, Serialize};
 use crate::problem::Problem;
 use crate::{flags, gallery, limits, schedule};
 
-/// The flags that `doyen sim` has and `doyen check` has not: the fault budget stands for them, or they change nothing.
+/// The flags of `doyen sim` that an exploration has no use for. `doyen check` does not have them, because the fault budget stands
+/// for them, or has them for random runs alone.
 #[rustfmt::skip]
-const OF_SIM_ALONE: [&str; 20] = [
+pub const OF_SIM_ALONE: [&str; 22] = [
     "delay", "processing", "bound", "loss", "duplicate", "seed", "until", "crash", "restart", "pause", "clock", "cut",
-    "partition", "heal", "drop", "late", "twice", "hold", "think", "grant",
+    "partition", "heal", "drop", "late", "twice", "snapshot", "tell", "hold", "think", "grant",
 ];
 
 /// The source of a run, as requests and addresses name it.

@@ -3,7 +3,6 @@
 use doyen_core::config::Mode;
 use doyen_core::members::NodeId;
 use doyen_core::protocol::RuleText;
-use doyen_core::registry::Algorithm;
 use doyen_sim::words::{grouped, listed};
 
 use crate::record::Step;
@@ -21,32 +20,6 @@ pub(crate) fn sentence(step: &Step, rules: &[&RuleText]) -> String {
         }
     }
     sentences.join(" ")
-}
-
-/// An algorithm as people write its name.
-pub(crate) fn algorithm_title(algorithm: Algorithm) -> &'static str {
-    match algorithm {
-        Algorithm::Bully => "Bully",
-        Algorithm::ModifiedBully => "Modified bully",
-        Algorithm::RingList => "Ring with a list",
-        Algorithm::RingActiveList => "Ring with active lists",
-        Algorithm::RingAllIds => "Ring of all ids",
-        Algorithm::ChangRoberts => "Chang–Roberts",
-        Algorithm::RingResilient => "Resilient ring",
-        Algorithm::Quorum => "Quorum",
-        Algorithm::Centralised => "Centralised",
-        Algorithm::Voting => "Decentralised voting",
-        Algorithm::Lamport => "Lamport 1978",
-        Algorithm::RicartAgrawala => "Ricart–Agrawala",
-        Algorithm::TokenRing => "Token ring",
-        Algorithm::Maekawa => "Maekawa",
-        Algorithm::Raymond => "Raymond",
-        Algorithm::SuzukiKasami => "Suzuki–Kasami",
-        Algorithm::TokenRecovery => "Token recovery",
-        Algorithm::LockService => "Lock service",
-        Algorithm::Bank => "Bank",
-        Algorithm::Sequencer => "Sequencer",
-    }
 }
 
 /// A mode in a few words, and what it means.

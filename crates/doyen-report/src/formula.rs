@@ -23,6 +23,13 @@
 //! | ring-all-ids | n²+n | n²+mn |
 //! | chang-roberts | d+2n | each to the first member higher than all it has met, and 2n |
 
+/// Declares closed forms: for each what it is called, the form, and where it stands.
+macro_rules! forms {
+    ($($name:ident: $label:literal, $expression:literal, $source:literal;)*) => {
+        $(const $name: Form = Form { label: $label, expression: $expression, source: $source };)*
+    };
+}
+
 mod exclusion;
 mod why_not;
 
@@ -209,56 +216,32 @@ struct Form {
     source: &'static str,
 }
 
-const fn form(label: &'static str, expression: &'static str, source: &'static str) -> Form {
-    Form { label, expression, source }
+forms! {
+    BULLY_LOWEST: "Kordafshari (4)", "n^2-1", "Kordafshari section 4.1, formula (4)";
+    BULLY_ONE: "Kordafshari (3)", "(n-r+1)(n-r)+n-1", "Kordafshari section 4.1, formula (3)";
+    BULLY_SEVERAL: "Kordafshari (5)", "(n-r1+1)(n-r1)+n-1", "Kordafshari section 4.2, formula (5)";
+    BULLY_SECOND_HIGHEST: "cs425", "N-2", "cs425, performance of the bully algorithm";
+    BULLY_CONTACTED: "cs425 count", "(N-r)^2+N-2", "Kordafshari formula (3), counted as in cs425";
+    BULLY_CONTACTED_AND_TOLD: "cs425 count", "(N-r)^2+N-1", "Kordafshari formula (3), counted as in cs425";
+    BULLY_NO_GUARD: "cs677 without guard", "2(2^(n-r)-1)+(n-1)*2^(n-r-1)", "derived from the rules of cs677";
+    MODIFIED_ONE: "Kordafshari (1)", "2(n-r)+n", "Kordafshari section 4.1, formula (1)";
+    MODIFIED_SEVERAL: "Kordafshari (6)", "(n-r1)+sum(n-rj)+n", "Kordafshari section 4.2, formula (6)";
+    MODIFIED_HIGHEST: "r = n", "n-1", "derived from the rules of Kordafshari: no GRANT";
+    MODIFIED_CONTACTED: "cs425 count", "2(N-r)+N-1", "Kordafshari formula (1), counted as in cs425";
+    LIST_ONE: "cs677", "2n", "cs677, ring-based election";
+    LIST_SEVERAL: "cs677", "2mn", "cs677, ring-based election";
+    LIST_ONE_PROBED: "cs677, the dead probed", "2N", "cs677, ring-based election";
+    LIST_SEVERAL_PROBED: "cs677, the dead probed", "2mN", "cs677, ring-based election";
+    ACTIVE_LIST: "notes", "n^2", "notes, ring algorithm";
+    ALL_IDS_ONE: "os-textbook", "n^2+n", "os-textbook, unidirectional ring topologies";
+    ALL_IDS_SEVERAL: "os-textbook", "n^2+mn", "os-textbook, unidirectional ring topologies";
+    ALL_IDS_ABSORBED: "os-textbook, absorbed", "n(n+1)/2+n", "os-textbook, unidirectional ring topologies";
+    REFINED_ONE: "os-textbook, cs425", "d+2n", "os-textbook, refinement; cs425, ring election";
+    REFINED_SEVERAL: "each to the first higher member, d hops in all", "d+2n", "os-textbook, refinement; cs425, ring election";
+    REFINED_RISING: "all start, keys rising", "3n-1", "os-textbook, refinement; cs425, ring election";
+    REFINED_FALLING: "all start, keys falling", "n(n+1)/2+n", "os-textbook, refinement; cs425, ring election";
+    REFINED_NO_SWALLOW: "os-textbook without swallowing", "sum(dj+2n)", "os-textbook, refinement, by the letter";
 }
-
-const BULLY_LOWEST: Form = form("Kordafshari (4)", "n^2-1", "Kordafshari section 4.1, formula (4)");
-const BULLY_ONE: Form =
-    form("Kordafshari (3)", "(n-r+1)(n-r)+n-1", "Kordafshari section 4.1, formula (3)");
-const BULLY_SEVERAL: Form =
-    form("Kordafshari (5)", "(n-r1+1)(n-r1)+n-1", "Kordafshari section 4.2, formula (5)");
-const BULLY_SECOND_HIGHEST: Form =
-    form("cs425", "N-2", "cs425, performance of the bully algorithm");
-const BULLY_CONTACTED: Form =
-    form("cs425 count", "(N-r)^2+N-2", "Kordafshari formula (3), counted as in cs425");
-const BULLY_CONTACTED_AND_TOLD: Form =
-    form("cs425 count", "(N-r)^2+N-1", "Kordafshari formula (3), counted as in cs425");
-const BULLY_NO_GUARD: Form =
-    form("cs677 without guard", "2(2^(n-r)-1)+(n-1)*2^(n-r-1)", "derived from the rules of cs677");
-const MODIFIED_ONE: Form =
-    form("Kordafshari (1)", "2(n-r)+n", "Kordafshari section 4.1, formula (1)");
-const MODIFIED_SEVERAL: Form =
-    form("Kordafshari (6)", "(n-r1)+sum(n-rj)+n", "Kordafshari section 4.2, formula (6)");
-const MODIFIED_HIGHEST: Form =
-    form("r = n", "n-1", "derived from the rules of Kordafshari: no GRANT");
-const MODIFIED_CONTACTED: Form =
-    form("cs425 count", "2(N-r)+N-1", "Kordafshari formula (1), counted as in cs425");
-const LIST_ONE: Form = form("cs677", "2n", "cs677, ring-based election");
-const LIST_SEVERAL: Form = form("cs677", "2mn", "cs677, ring-based election");
-const LIST_ONE_PROBED: Form = form("cs677, the dead probed", "2N", "cs677, ring-based election");
-const LIST_SEVERAL_PROBED: Form =
-    form("cs677, the dead probed", "2mN", "cs677, ring-based election");
-const ACTIVE_LIST: Form = form("notes", "n^2", "notes, ring algorithm");
-const ALL_IDS_ONE: Form =
-    form("os-textbook", "n^2+n", "os-textbook, unidirectional ring topologies");
-const ALL_IDS_SEVERAL: Form =
-    form("os-textbook", "n^2+mn", "os-textbook, unidirectional ring topologies");
-const ALL_IDS_ABSORBED: Form =
-    form("os-textbook, absorbed", "n(n+1)/2+n", "os-textbook, unidirectional ring topologies");
-const REFINED_ONE: Form =
-    form("os-textbook, cs425", "d+2n", "os-textbook, refinement; cs425, ring election");
-const REFINED_SEVERAL: Form = form(
-    "each to the first higher member, d hops in all",
-    "d+2n",
-    "os-textbook, refinement; cs425, ring election",
-);
-const REFINED_RISING: Form =
-    form("all start, keys rising", "3n-1", "os-textbook, refinement; cs425, ring election");
-const REFINED_FALLING: Form =
-    form("all start, keys falling", "n(n+1)/2+n", "os-textbook, refinement; cs425, ring election");
-const REFINED_NO_SWALLOW: Form =
-    form("os-textbook without swallowing", "sum(dj+2n)", "os-textbook, refinement, by the letter");
 
 impl Group<'_> {
     fn variables(&self) -> Variables {

@@ -268,6 +268,7 @@ pub const FIELDS: &[Field] = &[
     field("leader_changes", "changes of leader", Unit::Count),
     field("downtime", "downtime", Unit::Time),
     field("overlap", "time with two leaders", Unit::Time),
+    field("old_processes", "old processes at the end", Unit::Count),
     field("ended", "how the run ended", Unit::Text),
     field("end", "length of the run", Unit::Time),
     field("events", "events handled", Unit::Count),
@@ -291,7 +292,27 @@ pub const FIELDS: &[Field] = &[
 
 #[cfg(test)]
 mod tests {
+    use doyen_sim::run;
+    use doyen_sim::scenario::Scenario;
+
     use super::*;
+
+    #[test]
+    fn a_chart_can_show_everything_that_is_measured() {
+        let case = Scenario::from_toml("test", "algorithm = 'bully'\nmembers = 3").unwrap();
+        let outcome = run::run(&case, None);
+        let section = Section::of(&case, &outcome);
+        let summary = Summary::new(&case, outcome, None);
+        let [sweep, faults] = [String::new(), String::new()];
+        let values = Row { run: 1, sweep, faults, summary, section }.values();
+        let names: Vec<&str> = FIELDS.iter().map(|field| field.name).collect();
+        let others: Vec<&String> =
+            values.keys().filter(|name| !names.contains(&name.as_str())).collect();
+        // What is no measurement, or no single number.
+        let known = ["run", "leader", "by_kind", "digest", "time_unit"];
+        assert_eq!(others, known);
+        assert!(names.iter().all(|&name| values.contains_key(name)), "{names:?}");
+    }
 
     #[test]
     fn csv_is_quoted_where_it_must_be() {

@@ -125,8 +125,8 @@ fn at_place(name: &str, text: &str, place: Option<usize>, error: &ScenarioError)
 }
 
 /// The line of this place of the text, from 1.
-fn line(text: &str, place: usize) -> usize {
-    text[..place.min(text.len())].matches('\n').count() + 1
+pub fn line(text: &str, place: usize) -> usize {
+    text.as_bytes()[..place.min(text.len())].iter().filter(|&&byte| byte == b'\n').count() + 1
 }
 
 /// Where in `rest` a key such as `fault[1].crash` is set, or else the table in which it could be; and how it is called in the

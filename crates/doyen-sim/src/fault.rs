@@ -370,7 +370,20 @@ impl Fault {
     pub(crate) fn lasting(&self) -> Span {
         match self.what {
             Action::Pause { lasting, .. } | Action::Replace { hung: lasting, .. } => lasting,
-            _ => Span::ZERO,
+            // What ends by another fault, or at once.
+            Action::Crash { .. }
+            | Action::Restart { .. }
+            | Action::CopyDisk(_)
+            | Action::Clock { .. }
+            | Action::Cut { .. }
+            | Action::Mend { .. }
+            | Action::Partition { .. }
+            | Action::LinkOverride(_)
+            | Action::Heal
+            | Action::Drop { .. }
+            | Action::Campaign(_)
+            | Action::Command { .. }
+            | Action::Attributes { .. } => Span::ZERO,
         }
     }
 

@@ -322,6 +322,17 @@ impl<T> Queue<T> {
         item.expect("it was not taken")
     }
 
+    /// The same, to be changed.
+    ///
+    /// # Panics
+    ///
+    /// If it was taken.
+    #[inline(always)]
+    pub fn peek_mut(&mut self, next: &Next) -> &mut T {
+        let item = self.slab.slots[next.slot as usize].item.as_mut();
+        item.expect("it was not taken")
+    }
+
     /// Takes what is about to happen.
     ///
     /// # Panics
@@ -333,18 +344,17 @@ impl<T> Queue<T> {
         self.slab.release(next.slot)
     }
 
-    /// Puts another event in the place of the one that is about to happen: a
-    /// [`take`](Self::take) and a [`push`](Self::push), but the slot stays taken.
+    /// What is about to happen happens later: a [`take`](Self::take) and a [`push`](Self::push), but it stays in its slot.
     ///
     /// # Panics
     ///
     /// As these do.
     #[inline(always)]
-    pub fn replace(&mut self, next: Next, at: u64, rank: u8, item: T) {
+    pub fn postpone(&mut self, next: Next, at: u64, rank: u8) {
         debug_assert!(at >= self.now, "pushed at {at}, before {}", self.now);
         let bucket = at >> self.shift;
         if bucket.wrapping_sub(self.frontier) > self.mask {
-            self.take(next);
+            let item = self.take(next);
             self.push_outside(at, rank, item);
             return;
         }
@@ -352,7 +362,6 @@ impl<T> Queue<T> {
         let slot = &mut self.slab.slots[next.slot as usize];
         slot.order = Order::new(at, rank);
         slot.next = mem::replace(&mut self.heads[place], next.slot);
-        slot.item = Some(item);
         self.filled.set(place);
     }
 

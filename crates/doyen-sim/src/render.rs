@@ -125,6 +125,28 @@ impl Observer for Recording {
     }
 }
 
+/// Runs with which several renderers are tested.
+#[cfg(test)]
+mod examples {
+    /// The first figure of Kordafshari.
+    pub(super) const FIGURE_1: &str = r#"
+        algorithm = "bully"
+        members = "0..7"
+        dead = [7]
+        contact_dead = true
+        initiators = [4]
+    "#;
+
+    /// A token that is doubled lets two members in.
+    pub(super) const TWO_INSIDE: &str = r#"
+        algorithm = "token-ring"
+        members = 4
+        requests = [2, 4]
+        hold = "10ms"
+        twice = ["1:2:TOKEN+1ms"]
+    "#;
+}
+
 #[cfg(test)]
 mod tests {
     use doyen_core::members::{Members, NodeId};

@@ -5,17 +5,14 @@ use doyen_core::algorithm::{
     bully::Bully, chang_roberts::ChangRoberts, modified_bully::ModifiedBully,
 };
 use doyen_core::config::{Config, Timing};
-use doyen_core::dispatch;
-use doyen_core::hearsay::HearsayConfig;
 use doyen_core::layers::{self, Layers, Stack, StackConfig};
 use doyen_core::members::{Incarnation, NodeId};
 use doyen_core::node::NodeConfig;
 use doyen_core::protocol::{Boot, Effects, Origin, Protocol, View};
 #[cfg(not(target_arch = "wasm32"))]
 use doyen_core::registry::Algorithm;
-use doyen_core::registry::{AnyConfig, Purpose};
+use doyen_core::registry::{AnyConfig, AnyProtocol, Purpose};
 use doyen_core::session::SessionConfig;
-use doyen_core::snapshot::SnapshotConfig;
 use doyen_core::time::Span;
 
 use crate::fault::{self, PaceOverride};
@@ -60,23 +57,30 @@ fn in_one_world(case: &Case, watchers: Watchers<'_>) -> Outcome {
         *config.algorithm_mut() = changed;
         config
     };
-    observe_as::<Stack>(case, &stack_config(case), at_pace, watchers)
+    let config = match case.sessions {
+        true => StackConfig::Process(session_config(case)),
+        false => stack_config(case, case.snapshot, case.tells),
+    };
+    observe_as::<Stack>(case, &config, at_pace, watchers)
 }
 
 fn is_bare(case: &Case) -> bool {
     !case.sessions && !case.snapshot && !case.is_layered()
 }
 
-/// Which layers a simulated member has, and how they are configured. The layer that takes snapshots is the highest: the link is
-/// beneath it.
-fn stack_config(case: &Case) -> StackConfig {
-    match (case.sessions, case.snapshot, case.is_layered()) {
-        (true, ..) => StackConfig::Process(session_config(case)),
-        (false, true, true) => StackConfig::RecordableNode(recordable_node_config(case)),
-        (false, true, false) => StackConfig::Recordable(recordable_config(case)),
-        (false, false, _) if case.tells => StackConfig::Telling(telling_config(case)),
-        (false, false, true) => StackConfig::Node(node_config(case)),
-        (false, false, false) => StackConfig::Bare(any_config(case)),
+/// Which layers a member without sessions has, and how they are configured. The layer that takes snapshots is the highest: the
+/// link is beneath it. Where members tell each other something, what hardened mode puts beneath an algorithm, which is a
+/// filter for messages to an earlier process of a member, is left out.
+pub fn stack_config(case: &Case, takes_snapshots: bool, tells: bool) -> StackConfig {
+    let config = any_config(case);
+    match (takes_snapshots, case.is_layered()) {
+        (true, true) => {
+            StackConfig::RecordableNode(layers(case).node(config).map(layers::recordable))
+        }
+        (true, false) => StackConfig::Recordable(layers::recordable(config)),
+        (false, _) if tells => StackConfig::Telling(layers::telling(config)),
+        (false, true) => StackConfig::Node(layers(case).node(config)),
+        (false, false) => StackConfig::Bare(config),
     }
 }
 
@@ -107,36 +111,22 @@ fn with_pace(config: &Config, id: NodeId, pace: PaceOverride) -> Config {
 
 /// What each member believes when all start together, by position.
 pub fn first_views(case: &Case) -> Vec<View> {
-    let origin = Origin::Founding { leader: case.leader };
-    dispatch!(case.algorithm, P => {
-        let start = |id| {
-            let boot = Boot::new(Incarnation(1), None, origin);
-            P::start(id, &case.config, boot, &mut Effects::unexplained()).view()
-        };
-        case.members().iter().map(start).collect()
-    })
+    let (config, origin) = (any_config(case), Origin::Founding { leader: case.leader });
+    let start = |id| {
+        let boot = Boot::new(Incarnation(1), None, origin);
+        AnyProtocol::start(id, &config, boot, &mut Effects::unexplained()).view()
+    };
+    case.members().iter().map(start).collect()
 }
 
 /// What `case` has come to at a moment, as members with `config`.
-pub fn freeze<P: Protocol>(case: &Case, config: &P::Config, at: Time) -> world::Snapshot<P> {
-    let setup = setup::<P>(case, config);
-    World::<P>::new(&setup, Watchers::default()).freeze(at)
+pub fn freeze(case: &Case, config: &StackConfig, at: Time) -> world::Snapshot<Stack> {
+    World::new(&setup::<Stack>(case, config), Watchers::default()).freeze(at)
 }
 
 /// What runs, and how it is configured.
 pub fn any_config(case: &Case) -> AnyConfig {
     AnyConfig { algorithm: case.algorithm, inner: case.config.clone() }
-}
-
-/// The same, with the layer that takes snapshots.
-pub fn recordable_config(case: &Case) -> SnapshotConfig<AnyConfig> {
-    layers::recordable(any_config(case))
-}
-
-/// The same, with the layer in which members tell each other something. What hardened mode puts beneath an algorithm, which is
-/// a filter for messages to an earlier process of a member, is left out.
-pub fn telling_config(case: &Case) -> HearsayConfig<AnyConfig> {
-    layers::telling(any_config(case))
 }
 
 /// What lies beneath the algorithm. The link and the detector deal with the bare network, whose bound is shorter than
@@ -148,16 +138,6 @@ fn layers(case: &Case) -> Layers {
         link: case.reliable,
         detector: case.detector,
     }
-}
-
-/// The configuration of a member with the layers beneath its algorithm and the one that takes snapshots.
-pub fn recordable_node_config(case: &Case) -> NodeConfig<SnapshotConfig<AnyConfig>> {
-    node_config(case).map(layers::recordable)
-}
-
-/// The configuration of a member with the layers beneath its algorithm.
-pub fn node_config(case: &Case) -> NodeConfig<AnyConfig> {
-    layers(case).node(any_config(case))
 }
 
 /// What lies beneath the algorithm where processes of a member are told apart. It differs from a node's in one thing: the

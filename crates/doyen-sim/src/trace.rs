@@ -139,7 +139,7 @@ impl Observer for Observers<'_> {
 /// What the first line calls the rest.
 const MAGIC: &str = "trace";
 
-/// The version this program writes, and the latest it reads.
+/// The version that this program writes and reads.
 const VERSION: u32 = 3;
 
 /// The first line: what was run, as far as a reader of the events must know. Members, ring and the rest are
@@ -224,15 +224,20 @@ impl Header {
 }
 
 /// Writes a trace while a run goes on.
-#[derive(Debug)]
-pub struct Writer<W: Write> {
-    out: BufWriter<W>,
+pub struct Writer<'o> {
+    out: BufWriter<&'o mut dyn Write>,
     failed: Option<io::Error>,
 }
 
-impl<W: Write> Writer<W> {
+impl fmt::Debug for Writer<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Writer").field("failed", &self.failed).finish_non_exhaustive()
+    }
+}
+
+impl<'o> Writer<'o> {
     /// Begins a trace on `out`.
-    pub fn new(header: &Header, out: W) -> Self {
+    pub fn new(header: &Header, out: &'o mut dyn Write) -> Self {
         let mut writer = Self { out: BufWriter::new(out), failed: None };
         writer.write(header);
         writer
@@ -254,7 +259,7 @@ impl<W: Write> Writer<W> {
     }
 }
 
-impl<W: Write> Observer for Writer<W> {
+impl Observer for Writer<'_> {
     fn observe(&mut self, event: &TraceEvent) {
         self.write(event);
     }
@@ -461,7 +466,8 @@ mod tests {
             }
         }
         let case = Scenario::from_toml("test", EVERYTHING).unwrap();
-        let mut writer = Writer::new(&Header::of(&case), Full(10_000));
+        let mut full = Full(10_000);
+        let mut writer = Writer::new(&Header::of(&case), &mut full);
         run::run(&case, Some(&mut writer));
         assert_eq!(writer.finish().unwrap_err().kind(), io::ErrorKind::StorageFull);
     }

@@ -155,6 +155,7 @@ pub struct World<'a, 'o, P: Protocol> {
     /// The programs that ask to enter the critical section, where there is one.
     clients: Option<Clients>,
     metrics: Recorder,
+    /// Also the number of the latest, for those who watch: who watches four billion messages sees some numbers twice.
     messages_sent: u64,
     /// Messages under way, timers armed and faults left that keep a run from being quiet.
     work: u64,

@@ -242,19 +242,6 @@ pub fn start(
     Ok(Server { address, auth, stop, thread })
 }
 
-/// Serves `handle` on `listener`, if there is one, and on the admin socket until `shutdown`, on the caller's runtime.
-pub async fn serve(
-    handle: Handle,
-    listener: Option<TcpListener>,
-    admin: PreparedAdmin,
-    limits: Limits,
-    shutdown: impl Future<Output = ()>,
-) -> Result<(), ServeError> {
-    let (auth, listeners) = open(listener, admin)?;
-    run(handle, listeners, auth, limits, shutdown).await;
-    Ok(())
-}
-
 /// Where a node is served.
 struct Listeners {
     http: Option<tokio::net::TcpListener>,
@@ -271,7 +258,9 @@ fn open(listener: Option<TcpListener>, admin: PreparedAdmin) -> io::Result<(Arc<
 
 /// The `OpenAPI` description of the interface.
 pub fn openapi() -> OpenApi {
-    routes().into_openapi()
+    let mut document = routes().into_openapi();
+    problem::describe(&mut document);
+    document
 }
 
 /// The state that all handlers share.

@@ -75,7 +75,7 @@ const NOW_COMMANDS: [(&str, &str); 2] = [
 ];
 
 const INTRODUCTION: &str = "\
-doyen elects one coordinator among many processes, and proves that it did.
+doyen elects one leader among many processes, and proves that it did.
 
 The member with the highest priority leads; when it fails, the next one takes over. doyen has the election algorithms of
 the literature, exactly as taught (textbook mode) and hardened for real networks, and quorum, which tolerates
@@ -98,7 +98,7 @@ Try:
 `doyen help` lists all commands, `doyen help sim` explains one.
 ";
 
-/// Elects one coordinator among many processes, and proves that it did.
+/// Elects one leader among many processes, and proves that it did.
 #[derive(Parser, Debug)]
 #[command(name = "doyen", version, max_term_width = 118, disable_help_subcommand = false)]
 struct Arguments {
@@ -106,37 +106,54 @@ struct Arguments {
     command: Command,
 }
 
-#[derive(Subcommand, Debug)]
-enum Command {
-    Lab(lab::Lab),
-    Cluster(cluster::Cluster),
-    Init(Box<init::Init>),
-    Keygen(keygen::Keygen),
-    Keys(keys::Keys),
-    Node(Box<node::Node>),
-    Run(Box<run::Run>),
-    Lock(Box<lock::Lock>),
-    Rejoin(Box<rejoin::Rejoin>),
-    Fence(fence::Fence),
-    Sim(Box<sim::Sim>),
-    Check(Box<check::Check>),
-    Replay(replay::Replay),
-    Compare(compare::Compare),
-    Estimate(estimate::Estimate),
-    Algorithms(algorithms::Algorithms),
-    Scenarios(scenarios::Scenarios),
-    Status(status::Status),
-    Groups(groups::Groups),
-    Wait(wait::Wait),
-    Watch(watch::Watch),
-    History(history::History),
-    Explain(explain::Explain),
-    Doctor(doctor::Doctor),
-    Clocks(clocks::Clocks),
+/// The commands, each with its arguments.
+macro_rules! commands {
+    ($($(#[$how:meta])? $command:ident($arguments:ty);)*) => {
+        #[derive(Subcommand, Debug)]
+        enum Command {
+            $($(#[$how])? $command($arguments),)*
+        }
+
+        impl Command {
+            fn run(self) -> Result<Answer> {
+                match self {
+                    $(Self::$command(command) => command.run(),)*
+                }
+            }
+        }
+    };
+}
+
+commands! {
+    Lab(lab::Lab);
+    Cluster(cluster::Cluster);
+    Init(Box<init::Init>);
+    Keygen(keygen::Keygen);
+    Keys(keys::Keys);
+    Node(Box<node::Node>);
+    Run(Box<run::Run>);
+    Lock(Box<lock::Lock>);
+    Rejoin(Box<rejoin::Rejoin>);
+    Fence(fence::Fence);
+    Sim(Box<sim::Sim>);
+    Check(Box<check::Check>);
+    Replay(replay::Replay);
+    Compare(compare::Compare);
+    Estimate(estimate::Estimate);
+    Algorithms(algorithms::Algorithms);
+    Scenarios(scenarios::Scenarios);
+    Status(status::Status);
+    Groups(groups::Groups);
+    Wait(wait::Wait);
+    Watch(watch::Watch);
+    History(history::History);
+    Explain(explain::Explain);
+    Doctor(doctor::Doctor);
+    Clocks(clocks::Clocks);
     #[command(hide = true)]
-    Manual(manual::Manual),
+    Manual(manual::Manual);
     #[command(flatten)]
-    Admin(commands::Admin),
+    Admin(commands::Admin);
 }
 
 pub(crate) fn main() -> ExitCode {
@@ -168,35 +185,7 @@ fn run() -> Result<Answer> {
         Ok(arguments) => arguments,
         Err(error) => return explain(error),
     };
-    match arguments.command {
-        Command::Lab(lab) => lab.run(),
-        Command::Cluster(cluster) => cluster.run(),
-        Command::Init(init) => init.run(),
-        Command::Keygen(keygen) => keygen.run(),
-        Command::Keys(keys) => keys.run(),
-        Command::Node(node) => node.run(),
-        Command::Run(run) => run.run(),
-        Command::Lock(lock) => lock.run(),
-        Command::Rejoin(rejoin) => rejoin.run(),
-        Command::Fence(fence) => fence.run(),
-        Command::Sim(sim) => sim.run(),
-        Command::Check(check) => check.run(),
-        Command::Replay(replay) => replay.run(),
-        Command::Compare(compare) => compare.run(),
-        Command::Estimate(estimate) => estimate.run(),
-        Command::Algorithms(algorithms) => algorithms.run(),
-        Command::Scenarios(scenarios) => scenarios.run(),
-        Command::Status(status) => status.run(),
-        Command::Groups(groups) => groups.run(),
-        Command::Wait(wait) => wait.run(),
-        Command::Watch(watch) => watch.run(),
-        Command::History(history) => history.run(),
-        Command::Explain(explain) => explain.run(),
-        Command::Doctor(doctor) => doctor.run(),
-        Command::Clocks(clocks) => clocks.run(),
-        Command::Manual(manual) => manual.run(Arguments::command()),
-        Command::Admin(admin) => admin.run(),
-    }
+    arguments.command.run()
 }
 
 /// Help and version are answers; everything else is one line like all our errors.
@@ -213,6 +202,10 @@ fn explain(mut error: clap::Error) -> Result<Answer> {
     if let Some(ContextValue::Strings(similar)) = error.get(ContextKind::SuggestedSubcommand) {
         let nearest_first = similar.iter().rev().cloned().collect();
         error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(nearest_first));
+    }
+    // With a suggestion, a list of all values says nothing more.
+    if error.get(ContextKind::SuggestedValue).is_some() {
+        error.remove(ContextKind::ValidValue);
     }
     // The message and clap's suggestion; usage follows.
     let text = error.render().to_string();

@@ -74,7 +74,7 @@ impl Moment {
         Self(nanos)
     }
 
-    /// In nanoseconds since boot.
+    /// The time since boot, in nanoseconds.
     pub const fn as_nanos(self) -> u64 {
         self.0
     }

@@ -25,10 +25,11 @@
 //! newer one has begun. Remove neither file: a resource without its memory accepts any token.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
+use crate::files;
 use crate::leadership::FencingToken;
 
 /// What the file begins with.
@@ -114,7 +115,7 @@ impl Fence {
     /// already; otherwise it is the newest from now on, also after a crash.
     pub fn enter(&self, token: FencingToken) -> Result<Entered, FenceError> {
         self.check(token)?;
-        let path = beside(&self.path, ".lock");
+        let path = files::beside(&self.path, ".lock");
         let lock =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
         let lock = lock.map_err(failed(&path))?;
@@ -123,7 +124,7 @@ impl Fence {
             self.replace(token)?;
         }
         // Also if the token is there already: its holder may have been killed before it got here.
-        self.sync_folder()?;
+        files::sync_folder_of(&self.path).map_err(failed(&self.path))?;
         Ok(Entered { lock })
     }
 
@@ -139,30 +140,12 @@ impl Fence {
 
     /// Replaces the file; the lock is held.
     fn replace(&self, token: FencingToken) -> Result<(), FenceError> {
-        let draft = beside(&self.path, ".draft");
-        let mut file = File::create(&draft).map_err(failed(&draft))?;
-        file.write_all(line(token).as_bytes()).map_err(failed(&draft))?;
-        file.sync_all().map_err(failed(&draft))?;
-        fs::rename(&draft, &self.path).map_err(failed(&self.path))
-    }
-
-    fn sync_folder(&self) -> Result<(), FenceError> {
-        let folder = match self.path.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
-            _ => Path::new("."),
-        };
-        File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed(folder))
+        files::replace(&self.path, 0o666, &line(token)).map_err(failed(&self.path))
     }
 }
 
 fn line(token: FencingToken) -> String {
     format!("{PREFIX}{token}\n")
-}
-
-fn beside(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    name.into()
 }
 
 fn failed(path: &Path) -> impl FnOnce(io::Error) -> FenceError {

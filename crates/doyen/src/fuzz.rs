@@ -44,6 +44,16 @@ const LARGEST_32: [u8; 5] = [255, 255, 255, 255, 15];
 
 const CLUSTER: &str = "fuzz";
 
+/// The commands, each after its name. One that is left out does not compile.
+macro_rules! every_command {
+    ($($name:ident: $command:expr),* $(,)?) => {{
+        let _ = |command| match command {
+            $(AdminCommand::$name { .. } => {})*
+        };
+        [$($command),*]
+    }};
+}
+
 /// An algorithm as it runs on a node.
 type Process = Session<Node<AnyProtocol>>;
 
@@ -67,9 +77,8 @@ pub fn datagram(bytes: &[u8]) {
             }
         };
         let from = opened.envelope.from;
-        let Some(message) = opened.into_letter(Algorithm::Quorum, Some(address(from.0))) else {
-            continue;
-        };
+        let letter = opened.into_letter_and_rider(Algorithm::Quorum, Some(address(from.0)));
+        let Some((message, _)) = letter else { continue };
         for mut process in both.clone() {
             let mut out = Effects::new();
             process.handle(&config, Event::Message { from, message: message.clone() }, &mut out);
@@ -266,21 +275,28 @@ impl World {
     fn command(&mut self, member: usize, what: u8, how: u8) {
         let to = NodeId(u32::from(how % 5));
         let lasting = Span::from_millis(u64::from(how) << 8);
-        let command = match what % 11 {
-            0 => return self.handle(member, Event::Campaign),
-            1 => return self.handle(member, Event::Retired),
-            8 => return self.handle(member, Event::Request),
-            9 => return self.handle(member, Event::Exit),
-            2 => AdminCommand::Resign,
-            3 => AdminCommand::Transfer { to },
-            4 => AdminCommand::Drain { lasting: (how > 100).then_some(lasting), never: how > 200 },
-            5 => AdminCommand::Undrain,
-            6 => AdminCommand::Prefer { member: to, lasting },
-            7 => AdminCommand::Pause { lasting },
-            10 => AdminCommand::Resume,
-            _ => AdminCommand::Attribute(i64::from_le_bytes([how; 8])),
+        let commands = every_command! {
+            Resign: AdminCommand::Resign,
+            ShutDown: AdminCommand::ShutDown,
+            GiveUp: AdminCommand::GiveUp,
+            Transfer: AdminCommand::Transfer { to },
+            Drain: AdminCommand::Drain {
+                lasting: (how > 100).then_some(lasting),
+                never: how > 200,
+            },
+            Undrain: AdminCommand::Undrain,
+            Prefer: AdminCommand::Prefer { member: to, lasting },
+            Attribute: AdminCommand::Attribute(i64::from_le_bytes([how; 8])),
+            Pause: AdminCommand::Pause { lasting },
+            Resume: AdminCommand::Resume,
+            Snapshot: AdminCommand::Snapshot,
+            Tell: AdminCommand::Tell { to },
         };
-        self.handle(member, Event::Command(command));
+        let requests = [Event::Campaign, Event::Retired, Event::Request, Event::Exit];
+        let mut events = requests.into_iter().chain(commands.map(Event::Command));
+        let which = usize::from(what) % events.clone().count();
+        let event = events.nth(which).expect("it is one of them");
+        self.handle(member, event);
     }
 
     fn restart(&mut self, position: usize, how: u8) {

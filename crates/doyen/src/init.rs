@@ -14,7 +14,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt as _};
@@ -26,6 +26,7 @@ use doyen_core::members::{NodeId, Term};
 use doyen_core::registry::Algorithm;
 
 use crate::config::{ConfigError, Configuration, check_address, check_name, member_title};
+use crate::files::{self, parent};
 use crate::key::{KeyFileError, Keyring};
 use crate::node::store::{Owner, Store, StoreError};
 
@@ -308,12 +309,7 @@ fn make_folder(path: &Path) -> io::Result<()> {
 }
 
 fn sync(folder: &Path) -> Result<(), FoundingError> {
-    File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed(folder))
-}
-
-fn parent(path: &Path) -> &Path {
-    let parent = path.parent().unwrap_or(Path::new("/"));
-    if parent.as_os_str().is_empty() { Path::new(".") } else { parent }
+    files::sync_folder(folder).map_err(failed(folder))
 }
 
 fn failed(path: &Path) -> impl Fn(io::Error) -> FoundingError {

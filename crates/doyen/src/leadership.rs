@@ -42,7 +42,7 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use doyen_core::lock::grantor::MOST_GRANTS;
@@ -52,6 +52,7 @@ use tokio::sync::watch;
 
 use crate::clock::Moment;
 use crate::guardian::Handover;
+use crate::mutex::lock;
 
 /// How many fencing tokens there are in a term.
 const TOKENS_PER_TERM: u64 = 1 << 20;
@@ -147,7 +148,7 @@ impl Permits {
         self.0.last_deadline.fetch_max(deadline.as_nanos(), Ordering::SeqCst);
         let Some(handover) = self.0.handover.get() else { return true };
         // Under the lock, so that an earlier deadline never replaces a later one.
-        let handover = handover.lock().unwrap_or_else(PoisonError::into_inner);
+        let handover = lock(handover);
         handover.permit_ends(self.last_deadline()).is_ok()
     }
 

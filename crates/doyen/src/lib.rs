@@ -36,6 +36,7 @@ pub mod api;
 pub mod clock;
 pub mod config;
 pub mod fence;
+mod files;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
 pub mod guardian;
@@ -47,6 +48,7 @@ pub mod key;
 pub mod leadership;
 #[cfg(any(feature = "http", feature = "lock"))]
 pub mod lock;
+mod mutex;
 pub mod node;
 #[cfg(feature = "http")]
 pub mod page;

@@ -27,7 +27,7 @@ const TRIES: usize = 100;
 pub(crate) struct ReservedPorts(Vec<(u16, UdpSocket, TcpListener)>);
 
 impl ReservedPorts {
-    /// Ports on 127.0.0.1 for so many members. If another process takes one before the member does, the member reports it.
+    /// Ports on 127.0.0.1 for this many members. If another process takes one before the member does, the member reports it.
     pub(crate) fn new(members: u32) -> Result<Self> {
         let reserve = |_| (0..TRIES).find_map(|_| reserve().transpose());
         let ports: Option<io::Result<_>> = (0..members).map(reserve).collect();

@@ -188,7 +188,7 @@ pub enum Failure {
     /// Another member has seen this one in the same start or a later one.
     #[error(
         "the state is a copy: {by} has seen this member in start {}, and this start is not later; another process may run \
-         with a clone of the state. Stop one of them, then run `doyen rejoin`",
+         with a clone of the state. Stop one of them, then run `doyen rejoin`; if this machine was replaced, leave the node off",
         seen.0
     )]
     Cloned { seen: Incarnation, by: String },

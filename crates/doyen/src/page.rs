@@ -56,20 +56,22 @@ impl Host {
 
 /// The page itself.
 pub fn index(host: Host, headers: &HeaderMap) -> Response {
-    let Some((content_type, bytes)) = load(INDEX) else {
+    let Some(file) = find(INDEX) else {
         let text =
             "This program was built without its page (the folder `web` of the repository).\n";
         return (StatusCode::NOT_FOUND, text).into_response();
     };
-    let text = String::from_utf8_lossy(&bytes);
+    let text = String::from_utf8_lossy(file.bytes);
     let text = text.replacen(STATIC_HOST, &format!("data-host=\"{}\"", host.name()), 1);
-    respond(headers, content_type, Cow::Owned(text.into_bytes()))
+    respond(headers, file.content_type, Cow::Owned(text.into_bytes()))
 }
 
 /// The other files of the page, below `/web/`.
 pub fn files<S: Clone + Send + Sync + 'static>() -> Router<S> {
-    let file = async |Path(path): Path<String>, headers: HeaderMap| match load(&path) {
-        Some((content_type, bytes)) if path != INDEX => respond(&headers, content_type, bytes),
+    let file = async |Path(path): Path<String>, headers: HeaderMap| match find(&path) {
+        Some(file) if path != INDEX => {
+            respond(&headers, file.content_type, Cow::Borrowed(file.bytes))
+        }
         _ => StatusCode::NOT_FOUND.into_response(),
     };
     Router::new().route("/web/{*path}", get(file))
@@ -104,32 +106,8 @@ fn respond(headers: &HeaderMap, kind: &'static str, bytes: Cow<'static, [u8]>) -
     }
 }
 
-/// A file and its content type.
-fn load(path: &str) -> Option<(&'static str, Cow<'static, [u8]>)> {
-    #[cfg(debug_assertions)]
-    if let Some(folder) = &*DEVELOPED {
-        return load_from(folder, path);
-    }
-    let file = FILES.iter().find(|file| file.path == path)?;
-    Some((file.content_type, Cow::Borrowed(file.bytes)))
-}
-
-/// In a build for development: the folder from which the page is served instead.
-#[cfg(debug_assertions)]
-static DEVELOPED: std::sync::LazyLock<Option<std::path::PathBuf>> =
-    std::sync::LazyLock::new(|| std::env::var_os("DOYEN_LAB_WEB").map(Into::into));
-
-#[cfg(debug_assertions)]
-fn load_from(folder: &std::path::Path, path: &str) -> Option<(&'static str, Cow<'static, [u8]>)> {
-    let relative = std::path::Path::new(path);
-    let is_plain = |part| matches!(part, std::path::Component::Normal(_));
-    if !relative.components().all(is_plain) {
-        return None;
-    }
-    let ending = |path: &str| path.rsplit('.').next().map(str::to_owned);
-    let alike = FILES.iter().find(|file| ending(file.path) == ending(path));
-    let kind = alike.map_or("text/plain; charset=utf-8", |file| file.content_type);
-    Some((kind, Cow::Owned(std::fs::read(folder.join(relative)).ok()?)))
+fn find(path: &str) -> Option<&'static File> {
+    FILES.iter().find(|file| file.path == path)
 }
 
 #[cfg(test)]
@@ -142,18 +120,18 @@ mod tests {
             header::IF_NONE_MATCH,
             HeaderValue::from_str(tag).expect("a tag"),
         )]);
-        let (kind, bytes) = load(path).expect("a file");
-        let response = respond(&headers, kind, bytes);
+        let file = find(path).expect("a file");
+        let response = respond(&headers, file.content_type, Cow::Borrowed(file.bytes));
         (response.status(), response.headers().clone())
     }
 
     #[test]
     fn the_page_is_embedded_and_says_what_serves_it() {
-        let (_, bytes) = load(INDEX).expect("the page is built in");
-        let text = String::from_utf8(bytes.into_owned()).expect("text");
+        let file = find(INDEX).expect("the page is built in");
+        let text = str::from_utf8(file.bytes).expect("text");
         assert_eq!(text.matches(STATIC_HOST).count(), 1, "one place to say it");
         assert!(FILES.iter().any(|file| file.path == "main.js"), "with its scripts");
-        assert!(load("../Cargo.toml").is_none() && load("nothing.js").is_none());
+        assert!(find("../Cargo.toml").is_none() && find("nothing.js").is_none());
     }
 
     #[test]

@@ -9,6 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use doyen_core::ledger;
 use doyen_core::members::NodeId;
 use doyen_core::protocol::AdminCommand;
 use doyen_core::registry::Purpose;
@@ -91,7 +92,7 @@ pub fn lasts(case: &Case) -> bool {
     let whole = |set: u32| {
         let chosen = || ids.iter().enumerate().filter(move |(at, _)| set >> at & 1 == 1);
         let linked = |from: NodeId| chosen().all(|(_, &to)| !end.cuts.contains_key(&(from, to)));
-        chosen().count() > members.len() / 2
+        chosen().count() >= ledger::majority(members.len())
             && chosen().any(|(_, &id)| may_lead(id))
             && chosen().all(|(_, &id)| linked(id))
     };
@@ -240,7 +241,7 @@ impl EndState {
         };
         let alive = || case.members().iter().filter(|id| !self.dead.contains(id));
         let answered = self.diskless.is_empty() || self.dead.is_empty() && !self.lost_together;
-        alive().count() > case.members().len() / 2
+        alive().count() >= ledger::majority(case.members().len())
             && alive().any(may_lead)
             && answered
             && (self.unnamed.is_empty() || self.unnamed.union(&self.replaced).count() < 2)
@@ -262,7 +263,7 @@ impl EndState {
         match case.algorithm.elects() {
             true => mended && alive > 0 && self.is_noticed(case),
             // No election is called for a service; a stable sequencer needs a majority.
-            false => mended && alive > case.members().len() / 2,
+            false => mended && alive >= ledger::majority(case.members().len()),
         }
     }
 

@@ -306,14 +306,7 @@ impl<'m, 'c, P: Explorable> Recorder<'m, 'c, P> {
         let handled = local::handle(&self.model.context, &self.locals[slot], input, crash_after);
         let rules: Fired = handled.rules.iter().map(|&rule| rule.to_owned()).collect();
         if let Some(mut event) = event {
-            if let EventKind::Received { rules: fired, .. }
-            | EventKind::Fired { rules: fired, .. }
-            | EventKind::Campaign { rules: fired, .. }
-            | EventKind::Request { rules: fired, .. }
-            | EventKind::Exit { rules: fired, .. }
-            | EventKind::Commanded { rules: fired, .. }
-            | EventKind::Restarted { rules: fired, .. } = &mut event
-            {
+            if let Some(fired) = event.rules_mut() {
                 fired.clone_from(&rules);
             }
             self.record(event);

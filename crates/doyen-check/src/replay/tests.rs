@@ -321,7 +321,7 @@ fn a_timed_file_says_again_what_the_campaign_found() {
     for (mode, property) in [
         ("textbook", Property::Agreement),
         ("textbook", Property::Termination),
-        ("textbook", Property::Liveness004),
+        ("textbook", Property::Cs425Liveness),
         ("hardened", Property::OneLeader),
         ("hardened", Property::OneLeaderPerTerm),
     ] {

@@ -1,9 +1,11 @@
 //! The breadth-first search: level by level, on any number of threads.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread::{self, Scope};
 use std::time::Duration;
 
+use super::crew::Helper;
 use super::graph::{Graph, Node};
 use super::level::{Batch, Level, StateBuffer, Waiting};
 use super::seen::{Inserted, Keeps, Origin, Quota, Seen};
@@ -22,6 +24,7 @@ pub(super) struct Search<'a, S: Space> {
     watch: Watch<'a>,
     began: Duration,
     seen: Seen,
+    level: Level,
     numbered: AtomicU32,
     graph: Option<Graph>,
     /// As it was at the end of the last level; the next three fields are current.
@@ -57,6 +60,9 @@ struct Share<S: Space> {
     nodes: Vec<Node>,
 }
 
+/// The other threads: each is given its share of a level and gives it back.
+type Helpers<'a, S> = Vec<Helper<(Arc<Search<'a, S>>, Share<S>), Share<S>>>;
+
 /// A broken claim: in this state, or by this step from it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Broken<S> {
@@ -76,6 +82,7 @@ impl<'a, S: Space> Search<'a, S> {
             began: plan.limits.now(),
             // Only the reduction needs the distance from the start.
             seen: Seen::new(Keeps { numbers: graph.is_some(), depths: plan.reduce }),
+            level: Level::new(plan.threads.max(1)),
             numbered: AtomicU32::new(0),
             graph,
             progress: Progress::default(),
@@ -90,29 +97,45 @@ impl<'a, S: Space> Search<'a, S> {
     pub(super) fn run(mut self) -> Found<S::Step> {
         let threads = self.plan.threads.max(1);
         let mut shares: Vec<Share<S>> = (0..threads).map(|_| Share::new(self.space)).collect();
-        let mut level = self.first_level(&mut shares);
-        let mut limit = None;
-        while level.len() > 0 && limit.is_none() {
-            let left_over = self.expand(&level, &mut shares);
-            let broken = shares.iter().filter_map(|share| share.broken);
-            if let Some(broken) = broken.min_by_key(|it| (it.print, it.claim)) {
-                self.progress = self.progress_now(&level, left_over);
-                let violation = Some(self.explain(&mut shares[0].worker, broken));
-                let progress = self.progress;
-                return Found { violation, ..Found::nothing(progress) };
+        self.begin(&mut shares);
+        // Threads share the search while they are at work. In between there is one owner.
+        let mut search = Arc::new(self);
+        thread::scope(|scope| {
+            let mut helpers = Vec::new();
+            loop {
+                Self::expand(&mut search, &mut shares, &mut helpers, scope);
+                if let Some(found) = owned(&mut search).end_level(&mut shares) {
+                    return found;
+                }
             }
-            self.gather(&mut level, &mut shares);
-            self.progress.depth += u32::from(level.len() > 0);
-            self.progress = self.progress_now(&level, level.len() + left_over);
-            if !(self.watch)(&self.progress) {
-                self.stopped.get_or_init(|| Limit::Interrupt);
-            }
-            if !self.space.is_sound() {
-                return Found { void: true, ..Found::nothing(self.progress) };
-            }
-            let reached = || self.plan.limits.reached(&self.progress);
-            let is_left = self.progress.frontier > 0;
-            limit = self.stopped.get().copied().or_else(reached).filter(|_| is_left);
+        })
+    }
+
+    /// Ends a level whose states have been tried, as far as the limits allow; returns what was found if the search ends.
+    fn end_level(&mut self, shares: &mut [Share<S>]) -> Option<Found<S::Step>> {
+        let put_off: usize = shares.iter().map(|share| share.batch.len()).sum();
+        let left_over = self.level.left() + put_off;
+        let broken = shares.iter().filter_map(|share| share.broken);
+        if let Some(broken) = broken.min_by_key(|it| (it.print, it.claim)) {
+            self.progress = self.progress_now(left_over);
+            let violation = Some(self.explain(&mut shares[0].worker, broken));
+            return Some(Found { violation, ..Found::nothing(self.progress) });
+        }
+        self.gather(shares);
+        let is_over = self.level.len() == 0;
+        self.progress.depth += u32::from(!is_over);
+        self.progress = self.progress_now(self.level.len() + left_over);
+        if !(self.watch)(&self.progress) {
+            self.stopped.get_or_init(|| Limit::Interrupt);
+        }
+        if !self.space.is_sound() {
+            return Some(Found { void: true, ..Found::nothing(self.progress) });
+        }
+        let reached = || self.plan.limits.reached(&self.progress);
+        let is_left = self.progress.frontier > 0;
+        let limit = self.stopped.get().copied().or_else(reached).filter(|_| is_left);
+        if !is_over && limit.is_none() {
+            return None;
         }
         // Only a complete graph shows endless runs: at a limit states lack their steps.
         let whole = self.graph.take().filter(|_| limit.is_none());
@@ -120,15 +143,15 @@ impl<'a, S: Space> Search<'a, S> {
         let violation = whole
             .and_then(|graph| graph.find_endless(self.space, &self.seen, &mut shares[0].worker));
         self.progress.elapsed = self.elapsed();
-        Found { limit, violation, sought_endless, ..Found::nothing(self.progress) }
+        Some(Found { limit, violation, sought_endless, ..Found::nothing(self.progress) })
     }
 
     fn elapsed(&self) -> Duration {
         self.plan.limits.now().saturating_sub(self.began)
     }
 
-    /// The level that consists of the start.
-    fn first_level(&mut self, shares: &mut [Share<S>]) -> Level {
+    /// Makes the start the first level.
+    fn begin(&mut self, shares: &mut [Share<S>]) {
         let first = &mut shares[0];
         let start = self.space.start();
         let print = self.space.fingerprint(&mut first.worker, &start);
@@ -137,49 +160,62 @@ impl<'a, S: Space> Search<'a, S> {
         let origin = Origin { from: print, depth: 0 };
         self.seen.insert(print, origin, &mut first.quota, || number);
         first.next.add(number, print, |words| words.extend_from_slice(&start));
-        let mut level = Level::new(shares.len());
-        self.gather(&mut level, shares);
-        level
+        self.gather(shares);
     }
 
-    /// Tries every step from the states of a level, as far as the limits allow; returns the number of states that are left.
-    fn expand(&mut self, level: &Level, shares: &mut [Share<S>]) -> usize {
-        let threads = if level.len() < WORTH_SHARING { 1 } else { shares.len() };
+    /// Tries every step from the states of the level, as far as the limits allow.
+    fn expand<'scope>(
+        search: &mut Arc<Self>,
+        shares: &mut Vec<Share<S>>,
+        helpers: &mut Helpers<'a, S>,
+        scope: &'scope Scope<'scope, '_>,
+    ) where
+        Self: 'scope,
+        S: 'scope,
+    {
+        let is_shared = search.level.len() >= WORTH_SHARING;
+        if is_shared {
+            helpers.extend((helpers.len() + 1..shares.len()).map(|thread| {
+                Helper::start(scope, move |(search, mut share): (Arc<Self>, Share<S>)| {
+                    search.work(thread, &mut share);
+                    share
+                })
+            }));
+        }
         loop {
-            let this = &*self;
-            std::thread::scope(|scope| {
-                let mut crew = shares[..threads].iter_mut().enumerate();
-                let (_, own) = crew.next().expect("there is at least one thread");
-                for (thread, share) in crew {
-                    scope.spawn(move || this.work(level, thread, share));
+            if is_shared {
+                for (helper, share) in helpers.iter().zip(shares.drain(1..)) {
+                    helper.give((Arc::clone(search), share));
                 }
-                this.work(level, 0, own);
-            });
-            let put_off: usize = shares.iter().map(|share| share.batch.len()).sum();
-            if put_off == 0 || self.stopped.get().is_some() {
-                return level.left() + put_off;
+            }
+            search.work(0, &mut shares[0]);
+            if is_shared {
+                shares.extend(helpers.iter().map(Helper::take));
+            }
+            if shares.iter().all(|share| share.batch.is_empty()) || search.stopped.get().is_some() {
+                return;
             }
             // The table doubles: if that exceeds the limit, this is the limit.
-            let now = self.progress_now(level, 0).memory;
-            if self.plan.limits.is_full(now, self.seen.bytes()) {
-                let _ = self.stopped.set(Limit::Memory);
-                return level.left() + put_off;
+            let now = search.progress_now(0).memory;
+            if search.plan.limits.is_full(now, search.seen.bytes()) {
+                let _ = search.stopped.set(Limit::Memory);
+                return;
             }
-            self.seen.grow(shares.iter_mut().map(|share| &mut share.quota));
+            owned(search).seen.grow(shares.iter_mut().map(|share| &mut share.quota));
         }
     }
 
     /// Tries steps from states of a level until none is left, a limit is reached or the table of states is full.
-    fn work(&self, level: &Level, thread: usize, share: &mut Share<S>) {
+    fn work(&self, thread: usize, share: &mut Share<S>) {
         let most_states = self.plan.limits.states.unwrap_or(u64::MAX);
         // A shared counter that is written for every state would slow threads down; a limit of states needs it.
         let counts_each = self.plan.limits.states.is_some();
         while self.stopped.get().is_none() {
             if share.batch.is_empty() {
-                let Some(batch) = level.take(thread) else { return };
+                let Some(batch) = self.level.take(thread) else { return };
                 share.batch = batch;
             }
-            while let Some(state) = level.next_of(&share.batch) {
+            while let Some(state) = self.level.next_of(&share.batch) {
                 if !self.visit(state, share) {
                     break;
                 }
@@ -190,7 +226,7 @@ impl<'a, S: Space> Search<'a, S> {
             }
             self.count(share);
             self.buffered[thread].store(share.bytes(), Ordering::Relaxed);
-            self.check_limits(level);
+            self.check_limits();
             if !share.batch.is_empty() {
                 return;
             }
@@ -206,8 +242,8 @@ impl<'a, S: Space> Search<'a, S> {
     }
 
     /// Stops the search at a limit and, from time to time, reports progress.
-    fn check_limits(&self, level: &Level) {
-        let progress = self.progress_now(level, level.left());
+    fn check_limits(&self) {
+        let progress = self.progress_now(self.level.left());
         let reached = self.plan.limits.reached(&progress);
         if let Some(limit) = reached.filter(|&limit| limit != Limit::Depth) {
             self.stopped.get_or_init(|| limit);
@@ -231,14 +267,14 @@ impl<'a, S: Space> Search<'a, S> {
     }
 
     /// The progress, with so many states whose steps are to be tried.
-    fn progress_now(&self, level: &Level, frontier: usize) -> Progress {
+    fn progress_now(&self, frontier: usize) -> Progress {
         let graph = self.graph.as_ref().map_or(0, Graph::bytes);
         let buffered: u64 = self.buffered.iter().map(|bytes| bytes.load(Ordering::Relaxed)).sum();
         Progress {
             states: self.states.load(Ordering::Relaxed),
             generated: self.generated.load(Ordering::Relaxed),
             frontier: frontier as u64,
-            memory: self.seen.bytes() + level.bytes() + buffered + graph,
+            memory: self.seen.bytes() + self.level.bytes() + buffered + graph,
             elapsed: self.elapsed(),
             ..self.progress
         }
@@ -361,10 +397,10 @@ impl<'a, S: Space> Search<'a, S> {
         Some(leads_back)
     }
 
-    /// Gathers what the threads found: `level` becomes the next level.
-    fn gather(&mut self, level: &mut Level, shares: &mut [Share<S>]) {
+    /// Gathers what the threads found: it becomes the level.
+    fn gather(&mut self, shares: &mut [Share<S>]) {
         for (thread, share) in shares.iter_mut().enumerate() {
-            level.replace(thread, &mut share.next);
+            self.level.replace(thread, &mut share.next);
             share.counted = 0;
             self.progress.stranded += std::mem::take(&mut share.stranded);
             if let Some(graph) = &mut self.graph {
@@ -383,6 +419,11 @@ impl<'a, S: Space> Search<'a, S> {
         path.extend(broken.step);
         Violation { claim: broken.claim, path, cycle: Vec::new() }
     }
+}
+
+/// The search, while no other thread is at work.
+fn owned<T>(search: &mut Arc<T>) -> &mut T {
+    Arc::get_mut(search).expect("a helper gives the search back before its share")
 }
 
 impl<S: Space> Share<S> {

@@ -12,7 +12,7 @@
 //!
 //! An acknowledgement carries its sender's own term. So one for a heartbeat of an earlier term gives that leader nothing:
 //! it tells it of the later term. What is left of `no-stale-heartbeat` is that the sender follows the wrong leader, and that
-//! is noticed as a run without rest.
+//! is noticed as a lease that no majority covers.
 //!
 //! `pre-vote` is no rule of safety: without it nothing may be noticed, see `check_quorum.rs`.
 
@@ -56,9 +56,14 @@ fn breaks(case: &Case, rule: Option<Rule>, property: Property) -> bool {
     oracle.breach().is_some()
 }
 
+/// A scenario of a quorum.
+fn quorum(name: &str, text: &str) -> Case {
+    Scenario::from_toml(name, &format!("algorithm = \"quorum\"\n{text}")).unwrap()
+}
+
 /// Without `rule`, the scenario breaks `property`; with all of them it does not.
 fn shows(name: &str, text: &str, rule: Rule, property: Property) {
-    case_shows(name, &Scenario::from_toml(name, text).unwrap(), rule, property);
+    case_shows(name, &quorum(name, text), rule, property);
 }
 
 fn case_shows(name: &str, case: &Case, rule: Rule, property: Property) {
@@ -67,6 +72,9 @@ fn case_shows(name: &str, case: &Case, rule: Rule, property: Property) {
     let broken = safety.into_iter().find(|&property| breaks(case, None, property));
     assert_eq!(broken, None, "{name}, with all rules");
 }
+
+/// The tests in this file.
+const SCENARIOS: &str = include_str!("quorum_mutants.rs");
 
 /// The tests of sessions against recordings.
 const RECORDINGS: &str = include_str!("../../../doyen-core/src/session/tests/recordings.rs");
@@ -195,8 +203,12 @@ fn campaign(seed: u64, runs: u64) -> Campaign {
     Campaign::new(base, runs, seed)
 }
 
-fn case_of(campaign: &Campaign, run: u64) -> Case {
-    campaign.scenario(run).unwrap().resolve().unwrap()
+/// Without `rule`, one of the runs breaks `property`; with all of them that run does not.
+fn random_runs_show(campaign: &Campaign, rule: Rule, property: Property) {
+    let mut cases = (1..=MOST_RUNS).map(|run| campaign.scenario(run).unwrap().resolve().unwrap());
+    let found = cases.find(|case| breaks(case, Some(rule), property));
+    let found = found.unwrap_or_else(|| panic!("{rule}: {property} holds without it"));
+    assert!(!breaks(&found, None, property), "{property} without {rule}, and with all rules");
 }
 
 #[test]
@@ -207,17 +219,12 @@ fn every_rule_is_missed() {
             Way::Explored => {
                 assert!(explore(rule, MOST_STATES).is_some(), "{rule}: nothing is broken");
             }
-            Way::Random(property) => {
-                let breaks_it = |&run: &u64| breaks(&case_of(&campaign, run), Some(rule), property);
-                let found = (1..=MOST_RUNS).find(breaks_it);
-                let found = found.unwrap_or_else(|| panic!("{rule}: {property} holds without it"));
-                let kept = breaks(&case_of(&campaign, found), None, property);
-                assert!(!kept, "{property} in run {found}, with all rules");
-            }
+            Way::Random(property) => random_runs_show(&campaign, rule, property),
+            Way::Scenario(test) => assert!(SCENARIOS.contains(&format!("fn {test}()")), "{test}"),
             Way::Recordings(test) => {
                 assert!(RECORDINGS.contains(&format!("fn {test}()")), "{test}");
             }
-            Way::Scenario(_) | Way::Harmless(_) => {}
+            Way::Harmless(_) => {}
         }
     }
     for (name, _) in TABLE {
@@ -270,7 +277,6 @@ fn first_broken(seed: u64, rule: Rule) -> Option<(Property, u64)> {
 #[test]
 fn random_runs_miss_most_rules() {
     let campaign = campaign(1, MOST_RUNS);
-    let case = |run| case_of(&campaign, run);
     for (rule, property) in [
         (Rule::Majority, Property::OneLeader),
         (Rule::Majority, Property::LeasesRise),
@@ -295,9 +301,7 @@ fn random_runs_miss_most_rules() {
         (Rule::WitnessNeverLeads, Property::LeasesRise),
         (Rule::PauseHolds, Property::PausesKept),
     ] {
-        let found = (1..=MOST_RUNS).find(|&run| breaks(&case(run), Some(rule), property));
-        let found = found.unwrap_or_else(|| panic!("{rule:?}: {property} holds without it"));
-        assert!(!breaks(&case(found), None, property), "{property} in run {found}, with all rules");
+        random_runs_show(&campaign, rule, property);
     }
 }
 
@@ -305,7 +309,6 @@ fn random_runs_miss_most_rules() {
 #[test]
 fn a_vote_that_was_not_stored_is_given_twice() {
     let text = r#"
-        algorithm = "quorum"
         members = 5
         initiators = [3]
         attr = { 3 = 9 }
@@ -328,7 +331,6 @@ fn a_vote_that_was_not_stored_is_given_twice() {
 #[test]
 fn a_vote_for_oneself_that_is_forgotten_is_given_again() {
     let text = r#"
-        algorithm = "quorum"
         members = 3
         initiators = [3]
         fault = [
@@ -346,7 +348,6 @@ fn a_vote_for_oneself_that_is_forgotten_is_given_again() {
 #[test]
 fn votes_of_an_earlier_term_elect_nobody() {
     let text = r#"
-        algorithm = "quorum"
         members = 3
         initiators = [3]
         fault = [
@@ -363,7 +364,6 @@ fn votes_of_an_earlier_term_elect_nobody() {
 #[test]
 fn a_lease_from_the_receipt_outlasts_the_vote_leases() {
     let text = r#"
-        algorithm = "quorum"
         members = 3
         leader = 3
         delay = "0.5ms"
@@ -384,7 +384,6 @@ fn a_lease_from_the_receipt_outlasts_the_vote_leases() {
 #[test]
 fn a_hold_down_by_the_own_setting_forgets_a_longer_vote_lease() {
     let text = r#"
-        algorithm = "quorum"
         members = 5
         leader = 5
         quorum = { pace = { 5 = { vote_lease = "80ms" } } }
@@ -406,7 +405,6 @@ fn a_hold_down_by_the_own_setting_forgets_a_longer_vote_lease() {
 #[test]
 fn a_leader_that_steps_down_is_bound_by_its_own_lease() {
     let text = r#"
-        algorithm = "quorum"
         members = 3
         initiators = [2]
         attr = { 2 = 9 }
@@ -427,7 +425,6 @@ fn a_leader_that_steps_down_is_bound_by_its_own_lease() {
 
 /// 1 votes for 3 in term 1 and loses its disk. Of 3, which could tell, it hears; of 2, which cannot, it is asked next.
 const REJOIN: &str = r#"
-    algorithm = "quorum"
     members = 3
     initiators = [3]
     fault = [
@@ -456,7 +453,6 @@ fn a_member_that_lost_its_disk_asks_all() {
 #[test]
 fn a_late_release_of_an_earlier_term_frees_nobody() {
     let text = r#"
-        algorithm = "quorum"
         members = 3
         leader = 3
         delay = "0.1ms"
@@ -477,7 +473,6 @@ fn a_late_release_of_an_earlier_term_frees_nobody() {
 #[test]
 fn a_member_that_lost_its_disk_waits_for_the_longest_of_all() {
     let text = r#"
-        algorithm = "quorum"
         members = 3
         leader = 3
         delay = "0.1ms"
@@ -501,7 +496,6 @@ fn a_member_that_lost_its_disk_waits_for_the_longest_of_all() {
 #[test]
 fn an_answer_to_an_earlier_life_does_not_count() {
     let text = r#"
-        algorithm = "quorum"
         members = 3
         leader = 3
         fault = [
@@ -517,7 +511,7 @@ fn an_answer_to_an_earlier_life_does_not_count() {
             { at = "300ms", heal = true },
         ]
     "#;
-    let mut case = Scenario::from_toml("late-answer", text).unwrap();
+    let mut case = quorum("late-answer", text);
     case.config.mode = Mode::Textbook;
     let rule = Rule::AnswerIsForItsIncarnation;
     case_shows("late-answer", &case, rule, Property::OneVotePerTerm);
@@ -528,7 +522,6 @@ fn an_answer_to_an_earlier_life_does_not_count() {
 #[test]
 fn a_candidacy_that_went_with_its_disk_is_no_vote() {
     let text = r#"
-        algorithm = "quorum"
         members = 3
         dead = [3]
         initiators = [2]
@@ -541,7 +534,7 @@ fn a_candidacy_that_went_with_its_disk_is_no_vote() {
             { at = "8ms", crash = 1 },
         ]
     "#;
-    let case = Scenario::from_toml("lost-candidacy", text).unwrap();
+    let case = quorum("lost-candidacy", text);
     let mut oracle = Oracle::of(&case, &Property::QUORUM);
     let outcome = oracle::judge(&case, None, &mut oracle);
     assert_eq!(oracle.breach(), None);
@@ -557,7 +550,6 @@ fn a_candidacy_that_went_with_its_disk_is_no_vote() {
 #[test]
 fn an_old_disk_is_found_though_its_term_has_risen() {
     let text = r#"
-        algorithm = "quorum"
         members = 5
         leader = 5
         fault = [
@@ -574,14 +566,14 @@ fn an_old_disk_is_found_though_its_term_has_risen() {
             { at = "48ms", restart = 1, disk = "copy" },
         ]
     "#;
-    let mut case = Scenario::from_toml("old-disk", text).unwrap();
+    let mut case = quorum("old-disk", text);
     case.config.mode = Mode::Textbook;
     case_shows("old-disk", &case, Rule::OldDiskByItsStart, Property::OneVotePerTerm);
 }
 
 /// What comes of a scenario with all rules, and without one of them.
 fn compare(text: &str, rule: Rule) -> [Outcome; 2] {
-    let case = Scenario::from_toml("disturbance", text).unwrap();
+    let case = quorum("disturbance", text);
     [None, Some(rule)].map(|rule| {
         let case = without(&case, rule);
         let mut oracle = Oracle::of(&case, &Property::QUORUM);
@@ -600,7 +592,6 @@ fn sent(outcome: &Outcome, kind: &str) -> u64 {
 #[test]
 fn a_lapse_without_asking_on_costs_an_election() {
     let text = r#"
-        algorithm = "quorum"
         members = 3
         leader = 3
         until = "100ms"
@@ -619,7 +610,6 @@ fn a_lapse_without_asking_on_costs_an_election() {
 #[test]
 fn a_successor_that_reaches_no_majority_costs_a_turn() {
     let text = r#"
-        algorithm = "quorum"
         members = 5
         leader = 5
         until = "300ms"
@@ -637,7 +627,6 @@ fn a_successor_that_reaches_no_majority_costs_a_turn() {
 
 /// The heartbeats of 3, the best, get lost; the leader resigns in its favour.
 const UNHEARD: &str = r#"
-    algorithm = "quorum"
     members = 3
     leader = 2
     until = "UNTIL"
@@ -681,7 +670,6 @@ fn a_member_that_wins_and_cannot_lead_wins_more_and_more_rarely() {
 #[test]
 fn a_pause_that_was_ended_does_not_return() {
     let text = r#"
-        algorithm = "quorum"
         members = 3
         leader = 3
         until = "900ms"
@@ -702,7 +690,6 @@ fn a_pause_that_was_ended_does_not_return() {
 #[test]
 fn a_refused_member_asks_more_rarely() {
     let text = r#"
-        algorithm = "quorum"
         members = 3
         leader = 3
         until = "2s"
@@ -717,7 +704,6 @@ fn a_refused_member_asks_more_rarely() {
 #[test]
 fn a_takeover_that_fails_is_repeated_more_rarely() {
     let text = r#"
-        algorithm = "quorum"
         members = 3
         leader = 2
         until = "900ms"
@@ -757,7 +743,6 @@ fn a_member_that_forgot_its_sessions_meets_an_old_process() {
 #[test]
 fn an_earlier_incarnation_votes_beside_a_later_one() {
     let text = r#"
-        algorithm = "quorum"
         members = 3
         leader = 3
         quorum = { preemption = "never", witnesses = [2] }
@@ -776,11 +761,7 @@ fn an_earlier_incarnation_votes_beside_a_later_one() {
 /// What an old process says is late in most runs, and breaks nothing by its term: it has members follow whom they should not.
 #[test]
 fn random_runs_hear_old_processes() {
-    let campaign = campaign(3, MOST_RUNS);
-    let (rule, property) = (Rule::MetSessionOnly, Property::Termination);
-    let found = (1..=MOST_RUNS).find(|&run| breaks(&case_of(&campaign, run), Some(rule), property));
-    let found = found.expect("nothing is broken without it");
-    assert!(!breaks(&case_of(&campaign, found), None, property), "run {found}, with all rules");
+    random_runs_show(&campaign(3, MOST_RUNS), Rule::MetSessionOnly, Property::Termination);
 }
 
 /// 2 votes for 3 in term 1, of which 1 does not hear, and is founded a second time. 1 has restarted and asks by name who 2 is,
@@ -788,7 +769,6 @@ fn random_runs_hear_old_processes() {
 #[test]
 fn the_same_incarnation_in_another_session_votes_again() {
     let text = r#"
-        algorithm = "quorum"
         members = 3
         initiators = [3]
         fault = [
@@ -809,7 +789,6 @@ fn the_same_incarnation_in_another_session_votes_again() {
 #[test]
 fn a_member_that_rejoins_without_sessions_meets_an_old_process() {
     let text = r#"
-        algorithm = "quorum"
         members = 3
         leader = 3
         quorum = { preemption = "never" }

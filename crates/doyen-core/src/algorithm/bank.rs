@@ -24,7 +24,7 @@ use crate::config::Config;
 use crate::explore::Explore;
 use crate::members::{NodeId, Term};
 use crate::protocol::{
-    AlgorithmMessage, Boot, Effects, Event, Family, Holding, Kind, Protocol, Section, View,
+    AlgorithmMessage, Boot, Effects, Event, Family, Holding, Kind, NoTimer, Protocol, Section, View,
 };
 
 /// What every member starts with.
@@ -65,21 +65,17 @@ impl fmt::Display for Payment {
     }
 }
 
-/// A member of the bank waits for nothing.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Timer {}
-
 impl Protocol for Bank {
     type Config = Config;
     type Message = Payment;
-    type Timer = Timer;
+    type Timer = NoTimer;
     type Durable = Term;
 
     fn start(id: NodeId, _: &Config, _: Boot<Term>, _: &mut Effects<Self>) -> Self {
         Self { id, balance: START, paid_out: 0 }
     }
 
-    fn handle(&mut self, config: &Config, event: Event<Payment, Timer>, out: &mut Effects<Self>) {
+    fn handle(&mut self, config: &Config, event: Event<Payment, NoTimer>, out: &mut Effects<Self>) {
         match event {
             Event::Request => self.pay(config, out),
             Event::Message { message: Payment { amount }, .. } => {
@@ -102,7 +98,7 @@ impl Protocol for Bank {
         payment.index()
     }
 
-    fn is_background(timer: Timer) -> bool {
+    fn is_background(timer: NoTimer) -> bool {
         match timer {}
     }
 

@@ -36,9 +36,9 @@ pub trait Elective: Clone + Eq + Hash + Debug {
     /// Handles a message.
     fn on_message(&mut self, from: NodeId, message: Self::Message, cx: &mut Context<'_, Self>);
 
-    /// What this member sends if `message` makes it do nothing else; see [`Protocol::relay`].
+    /// To which member it passes `message` on, if it does nothing else; see [`Protocol::relay`].
     #[inline(always)]
-    fn passes_on(&self, _: &Config, _: &Self::Message) -> Option<(NodeId, Self::Message)> {
+    fn passes_on(&self, _: &Config, _: &Self::Message) -> Option<NodeId> {
         None
     }
 
@@ -157,11 +157,7 @@ impl<A: Elective> Protocol for A {
     }
 
     #[inline(always)]
-    fn relay(
-        &self,
-        config: &Config,
-        message: &<A as Elective>::Message,
-    ) -> Option<(NodeId, <A as Elective>::Message)> {
+    fn relay(&self, config: &Config, message: &<A as Elective>::Message) -> Option<NodeId> {
         self.passes_on(config, message)
     }
 

@@ -41,11 +41,12 @@ use serde::{Deserialize, Serialize};
 use crate::config::exclusion::Reliance;
 use crate::config::{Config, Variant};
 use crate::explore::Explore;
+use crate::ledger;
 use crate::map::SortedMap;
 use crate::members::{NodeId, PeerSet, Term};
 use crate::protocol::{
     AlgorithmMessage, Boot, Context, Deliveries, Durable, Effects, Event, Family, Kind, Multicast,
-    Origin, Protocol, Role, View,
+    NoTimer, Origin, Protocol, Role, View,
 };
 
 type Cx<'a> = Context<'a, Sequencer>;
@@ -134,14 +135,10 @@ impl fmt::Display for Message {
     }
 }
 
-/// A member waits for nothing but messages.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Timer {}
-
 impl Protocol for Sequencer {
     type Config = Config;
     type Message = Message;
-    type Timer = Timer;
+    type Timer = NoTimer;
     type Durable = Kept;
 
     fn start(id: NodeId, config: &Config, boot: Boot<Kept>, out: &mut Effects<Self>) -> Self {
@@ -167,7 +164,7 @@ impl Protocol for Sequencer {
         member
     }
 
-    fn handle(&mut self, config: &Config, event: Event<Message, Timer>, out: &mut Effects<Self>) {
+    fn handle(&mut self, config: &Config, event: Event<Message, NoTimer>, out: &mut Effects<Self>) {
         let cx = &mut Context { config, out };
         match event {
             Event::Request => {
@@ -214,7 +211,7 @@ impl Protocol for Sequencer {
         message.index()
     }
 
-    fn is_background(timer: Timer) -> bool {
+    fn is_background(timer: NoTimer) -> bool {
         match timer {}
     }
 
@@ -303,7 +300,7 @@ impl Sequencer {
         positions.sort_unstable();
         // As many members have at least this much as make a majority.
         let needs_majority = cx.config.exclusion.keeps(Reliance::MajorityHasIt);
-        let majority = if needs_majority { positions.len() / 2 + 1 } else { 1 };
+        let majority = if needs_majority { ledger::majority(positions.len()) } else { 1 };
         let held = positions[positions.len() - majority];
         if held > self.delivered.sequence.len() {
             cx.out.rule("Q4");

@@ -132,18 +132,6 @@ pub enum Reliance {
     LatestLogWins,
 }
 
-impl Reliance {
-    /// Those of the recovery of a token.
-    pub const OF_RECOVERY: [Self; 6] = [
-        Self::OldTokenIsDropped,
-        Self::AllAnswer,
-        Self::HolderAnswers,
-        Self::GenerationsDiffer,
-        Self::OnlyAdoptRaises,
-        Self::PinnedStays,
-    ];
-}
-
 /// How voting sets are constructed: each member is in its own set, and any two sets have a member in common.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Sets {

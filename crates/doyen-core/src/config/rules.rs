@@ -141,14 +141,7 @@ pub enum Rule {
 impl fmt::Display for Rule {
     /// `vote-is-stored`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut name = String::new();
-        for letter in format!("{self:?}").chars() {
-            if letter.is_ascii_uppercase() && !name.is_empty() {
-                name.push('-');
-            }
-            name.push(letter.to_ascii_lowercase());
-        }
-        f.pad(&name)
+        f.pad(&hyphenated(&format!("{self:?}")))
     }
 }
 
@@ -162,6 +155,18 @@ impl FromStr for Rule {
             format!("unknown rule `{text}`; there are {}", names.join(", "))
         })
     }
+}
+
+/// `VoteLease` as `vote-lease`.
+pub(crate) fn hyphenated(name: &str) -> String {
+    let mut words = String::new();
+    for letter in name.chars() {
+        if letter.is_uppercase() && !words.is_empty() {
+            words.push('-');
+        }
+        words.extend(letter.to_lowercase());
+    }
+    words
 }
 
 /// The rules in force: all of them, unless a check removes one.

@@ -23,11 +23,11 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::member::{Exclusive, Member, NoTimer, Turn};
+use super::member::{Exclusive, Member, Turn};
 use crate::config::exclusion::Reliance;
 use crate::config::{Config, Variant};
 use crate::members::NodeId;
-use crate::protocol::{AlgorithmMessage, Family, Kind};
+use crate::protocol::{AlgorithmMessage, Family, Kind, NoTimer};
 
 /// A member that asks a coordinator, or is it.
 pub type Centralised = Member<Grants>;

@@ -24,12 +24,12 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::member::{Clock, Exclusive, Member, NoTimer, Stamp, Turn};
+use super::member::{Clock, Exclusive, Member, Stamp, Turn};
 use crate::config::exclusion::Reliance;
 use crate::config::{Config, Variant};
 use crate::map::SortedMap;
 use crate::members::{NodeId, PeerSet};
-use crate::protocol::{AlgorithmMessage, Family, Kind};
+use crate::protocol::{AlgorithmMessage, Family, Kind, NoTimer};
 
 /// A member that runs Lamport's algorithm.
 pub type Lamport = Member<Requests>;

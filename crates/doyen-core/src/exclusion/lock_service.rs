@@ -176,12 +176,7 @@ impl<E: Election> Protocol for LockService<E> {
                 turn.out.rule("G6");
                 self.act(client::Event::Exit, turn);
             }
-            Event::PeerDown(peer) => self.elect(Event::PeerDown(peer), turn),
-            Event::PeerUp(peer) => self.elect(Event::PeerUp(peer), turn),
-            Event::Campaign => self.elect(Event::Campaign, turn),
-            Event::Command(command) => self.elect(Event::Command(command), turn),
-            Event::Retired => self.elect(Event::Retired, turn),
-            Event::Crashed => self.elect(Event::Crashed, turn),
+            other => other.passed().into_iter().for_each(|event| self.elect(event, turn)),
         }
     }
 

@@ -27,7 +27,7 @@ use crate::time::Delay;
 pub trait Exclusive: Clone + Eq + Hash + Debug {
     /// Its messages.
     type Message: AlgorithmMessage;
-    /// Its timers; [`NoTimer`] for most.
+    /// Its timers; [`NoTimer`](crate::protocol::NoTimer) for most.
     type Timer: Copy + Eq + Ord + Hash + Debug;
 
     /// The state of member `id`. `founding`: all members start together; otherwise it comes back to a group that may be
@@ -85,10 +85,6 @@ pub trait Exclusive: Clone + Eq + Hash + Debug {
     /// The member is told that something has gone wrong that a coordinator mends.
     fn campaign(&mut self, _turn: &mut Turn<'_, Self>) {}
 }
-
-/// The timers of an algorithm that waits for messages only.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum NoTimer {}
 
 /// A member of an algorithm of mutual exclusion.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

@@ -29,12 +29,12 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::member::{Clock, Exclusive, Member, NoTimer, Stamp, Turn};
+use super::member::{Clock, Exclusive, Member, Stamp, Turn};
 use crate::config::exclusion::Reliance;
 use crate::config::{Config, Variant};
 use crate::map::SortedMap;
 use crate::members::{NodeId, PeerSet};
-use crate::protocol::{AlgorithmMessage, Family, Kind};
+use crate::protocol::{AlgorithmMessage, Family, Kind, NoTimer};
 
 /// A member that runs the algorithm of Ricart and Agrawala.
 pub type RicartAgrawala = Member<Replies>;

@@ -23,11 +23,11 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::member::{Exclusive, Member, NoTimer, Turn};
+use super::member::{Exclusive, Member, Turn};
 use crate::config::Config;
 use crate::config::exclusion::Reliance;
 use crate::members::{Members, NodeId, Term};
-use crate::protocol::{AlgorithmMessage, Family, Kind, Section};
+use crate::protocol::{AlgorithmMessage, Family, Kind, NoTimer, Section};
 
 /// A member that runs the algorithm of Suzuki and Kasami.
 pub type SuzukiKasami = Member<Broadcast>;

@@ -39,12 +39,12 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::member::{Exclusive, Member, NoTimer, Turn};
+use super::member::{Exclusive, Member, Turn};
 use crate::config::exclusion::Reliance;
 use crate::config::{Config, Variant};
 use crate::map::SortedMap;
 use crate::members::{NodeId, PeerSet, Term};
-use crate::protocol::{AlgorithmMessage, Family, Kind, Section};
+use crate::protocol::{AlgorithmMessage, Family, Kind, NoTimer, Section};
 
 /// A member of a ring whose token is recovered when it is lost.
 pub type TokenRecovery = Member<Recovery>;

@@ -21,11 +21,11 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::member::{Exclusive, Member, NoTimer, Turn};
+use super::member::{Exclusive, Member, Turn};
 use crate::config::Config;
 use crate::config::exclusion::Reliance;
 use crate::members::{NodeId, Term};
-use crate::protocol::{AlgorithmMessage, Family, Kind, Section};
+use crate::protocol::{AlgorithmMessage, Family, Kind, NoTimer, Section};
 
 /// A member of a ring with a token.
 pub type TokenRing = Member<Ring>;

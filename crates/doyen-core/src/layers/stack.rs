@@ -9,7 +9,9 @@ use std::net::SocketAddr;
 use serde::{Serialize, Serializer};
 
 use crate::algorithm::quorum::voter::Voter;
-use crate::closed::{self, DurablePart, MessagePart, Part, StatePart, TimerPart, closed};
+use crate::closed::{
+    self, DurablePart, MessagePart, Part, StatePart, TimerPart, answered_inside, closed,
+};
 use crate::config::Config;
 use crate::exclusion::lock_service::LockService;
 use crate::exclusion::lock_service::succession::Succession;

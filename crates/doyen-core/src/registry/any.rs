@@ -1,8 +1,8 @@
 //! The closed enum of all protocols.
 //!
 //! Layered runs, the checker, the node and the replay of a node run [`AnyProtocol`], so that they are compiled once
-//! and not once for each algorithm. Only a simulation of bare members, where one more call per message matters, is
-//! compiled for each of them; [`dispatch!`](crate::dispatch) selects it.
+//! and not once for each algorithm. Only simulations of bare members by the million, where one more call per message matters,
+//! are compiled for their algorithm alone.
 //!
 //! On the wire and on the disk nothing says which algorithm it is: all members run the same one. So writing delegates to
 //! the inner value, and reading gets the algorithm as an argument ([`Algorithm::read_packet`] and the like). Texts are those of the inner
@@ -17,7 +17,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::Algorithm;
 use crate::algorithm::quorum::message::earlier;
-use crate::closed::{self, DurablePart, MessagePart, Part, StatePart, TimerPart, closed};
+use crate::closed::{
+    self, DurablePart, MessagePart, Part, StatePart, TimerPart, answered_inside, closed,
+};
 use crate::config::Config;
 use crate::explore::{Explore, Giver, Serial};
 use crate::members::{Incarnation, NodeId, Term};
@@ -29,8 +31,6 @@ use crate::protocol::{
 use crate::session::{Kept, Letter};
 
 /// Calls a macro with the table of all algorithms behind its arguments.
-#[doc(hidden)]
-#[macro_export]
 macro_rules! with_algorithms {
     ([$($callback:tt)*] $($arguments:tt)*) => {
         $($callback)*! { $($arguments)*
@@ -58,20 +58,21 @@ macro_rules! with_algorithms {
     };
 }
 
+pub(super) use with_algorithms;
+
 /// Evaluates an expression for the algorithm at hand: `dispatch!(algorithm, P => expression)`, where `P` is the type of the
 /// protocol that is named.
-#[macro_export]
 macro_rules! dispatch {
     (@ $algorithm:expr, $P:ident, $body:expr; $($name:ident: $protocol:path,)*) => {
         match $algorithm {
-            $($crate::registry::Algorithm::$name => {
+            $(Algorithm::$name => {
                 type $P = $protocol;
                 $body
             })*
         }
     };
     ($algorithm:expr, $P:ident => $body:expr) => {
-        $crate::with_algorithms!([$crate::dispatch] @ $algorithm, $P, $body;)
+        with_algorithms!([dispatch] @ $algorithm, $P, $body;)
     };
 }
 

@@ -16,6 +16,7 @@ use crate::protocol::RuleText;
 pub(super) struct Entry {
     pub(super) algorithm: Algorithm,
     pub(super) name: &'static str,
+    pub(super) title: &'static str,
     pub(super) purpose: Purpose,
     pub(super) summary: &'static str,
     pub(super) source: &'static str,
@@ -39,6 +40,19 @@ pub(super) enum Trait {
     Token,
     /// Its leaders have leases.
     Leases,
+    /// It elects no leader, and heeds failure reports all the same: most do not, because a member that is reported down may be
+    /// in the critical section.
+    HeedsReports,
+    /// It elects no leader, and a member may campaign all the same: to find a lost token, to become the sequencer.
+    HeedsCampaigns,
+    /// Of two requests the one that happened before the other enters first, if application messages carry the clock and links
+    /// keep the order of messages. Not so with Ricart and Agrawala: a REPLY carries no clock, and a third member that has heard
+    /// of a request may reply to one that has not, which then asks again with an earlier time.
+    OrdersRequests,
+    /// One member enters at most so often while another one waits.
+    Overtaken(u32),
+    /// The same if links keep the order of messages. Twice: with a REPLY from before the request, and with one earlier time.
+    OvertakenIfFifo(u32),
 }
 
 const SYNCHRONOUS: &str =
@@ -60,6 +74,7 @@ pub(super) const TABLE: [Entry; 20] = [
     Entry {
         algorithm: Algorithm::Bully,
         name: "bully",
+        title: "Bully",
         purpose: Purpose::Elects,
         summary: "asks every higher member; a member that gets no answer wins (Garcia-Molina 1982)",
         source: "cs677, notes, kordafshari, os-textbook, cs425",
@@ -87,6 +102,7 @@ pub(super) const TABLE: [Entry; 20] = [
     Entry {
         algorithm: Algorithm::ModifiedBully,
         name: "modified-bully",
+        title: "Modified bully",
         purpose: Purpose::Elects,
         summary: "asks every higher member; the asker grants the highest that answers (Kordafshari et al.)",
         source: "kordafshari",
@@ -107,6 +123,7 @@ pub(super) const TABLE: [Entry; 20] = [
     Entry {
         algorithm: Algorithm::RingList,
         name: "ring-list",
+        title: "Ring with a list",
         purpose: Purpose::Elects,
         summary: "a list of the live members circulates, then the result (cs677, the notes' example)",
         source: "cs677, notes",
@@ -127,6 +144,7 @@ pub(super) const TABLE: [Entry; 20] = [
     Entry {
         algorithm: Algorithm::RingActiveList,
         name: "ring-active-list",
+        title: "Ring with active lists",
         purpose: Purpose::Elects,
         summary: "every member's number circulates; each decides for itself (notes)",
         source: "notes",
@@ -147,6 +165,7 @@ pub(super) const TABLE: [Entry; 20] = [
     Entry {
         algorithm: Algorithm::RingAllIds,
         name: "ring-all-ids",
+        title: "Ring of all ids",
         purpose: Purpose::Elects,
         summary: "every member's \"elect me\" circulates the whole ring (os-textbook)",
         source: "os-textbook",
@@ -167,6 +186,7 @@ pub(super) const TABLE: [Entry; 20] = [
     Entry {
         algorithm: Algorithm::ChangRoberts,
         name: "chang-roberts",
+        title: "Chang–Roberts",
         purpose: Purpose::Elects,
         summary: "only the highest \"elect me\" completes the circle (os-textbook refined, cs425)",
         source: "os-textbook, cs425",
@@ -187,6 +207,7 @@ pub(super) const TABLE: [Entry; 20] = [
     Entry {
         algorithm: Algorithm::RingResilient,
         name: "ring-resilient",
+        title: "Resilient ring",
         purpose: Purpose::Elects,
         summary: "a list circulates past dead members, and the winner is confirmed (cs425)",
         source: "cs425",
@@ -207,6 +228,7 @@ pub(super) const TABLE: [Entry; 20] = [
     Entry {
         algorithm: Algorithm::Quorum,
         name: "quorum",
+        title: "Quorum",
         purpose: Purpose::Elects,
         summary: "a majority elects the best member, which leads under a lease that the majority renews",
         source: "beyond the sources",
@@ -224,6 +246,7 @@ pub(super) const TABLE: [Entry; 20] = [
     Entry {
         algorithm: Algorithm::Centralised,
         name: "centralised",
+        title: "Centralised",
         purpose: Purpose::Excludes,
         summary: "a coordinator lets one member in after the other (cs677)",
         source: "cs677",
@@ -241,6 +264,7 @@ pub(super) const TABLE: [Entry; 20] = [
     Entry {
         algorithm: Algorithm::Voting,
         name: "voting",
+        title: "Decentralised voting",
         purpose: Purpose::Excludes,
         summary: "a member enters with the votes of a majority of voters (cs677)",
         source: "cs677",
@@ -258,24 +282,26 @@ pub(super) const TABLE: [Entry; 20] = [
     Entry {
         algorithm: Algorithm::Lamport,
         name: "lamport",
+        title: "Lamport 1978",
         purpose: Purpose::Excludes,
         summary: "every member keeps the same queue of requests (Lamport 1978)",
         source: "cs425",
         variants: &[Variant::SavedReplies, Variant::UnstampedTells],
         rules: lamport::rules::RULES,
-        traits: &[Trait::NeedsFifo],
+        traits: &[Trait::NeedsFifo, Trait::OrdersRequests, Trait::OvertakenIfFifo(2)],
         one_crash: "any member, even one that wants nothing: all block",
         guarantees: &[Guarantee::textbook([FIFO_LINKS, NO_CRASH, WAITS, "3(N−1)"])],
     },
     Entry {
         algorithm: Algorithm::RicartAgrawala,
         name: "ricart-agrawala",
+        title: "Ricart–Agrawala",
         purpose: Purpose::Excludes,
         summary: "a member enters when all others have replied (Ricart and Agrawala 1981)",
         source: "cs677, cs425",
         variants: &[Variant::DownReplies, Variant::UnstampedTells],
         rules: ricart_agrawala::rules::RULES,
-        traits: &[],
+        traits: &[Trait::OvertakenIfFifo(2)],
         one_crash: "any member, even one that wants nothing: all block",
         guarantees: &[
             Guarantee::textbook([LINKS, NO_CRASH, WAITS, "2(N−1)"]),
@@ -290,12 +316,13 @@ pub(super) const TABLE: [Entry; 20] = [
     Entry {
         algorithm: Algorithm::TokenRing,
         name: "token-ring",
+        title: "Token ring",
         purpose: Purpose::Excludes,
         summary: "a token goes round; its holder may enter (cs677)",
         source: "cs677",
         variants: &[],
         rules: token_ring::rules::RULES,
-        traits: &[Trait::Ring, Trait::Token],
+        traits: &[Trait::Ring, Trait::Token, Trait::Overtaken(1)],
         one_crash: "any member: the token is lost at the latest when it comes by, and all block",
         guarantees: &[Guarantee::textbook([
             LINKS,
@@ -307,6 +334,7 @@ pub(super) const TABLE: [Entry; 20] = [
     Entry {
         algorithm: Algorithm::Maekawa,
         name: "maekawa",
+        title: "Maekawa",
         purpose: Purpose::Excludes,
         summary: "a member enters with the votes of its arbiters; any two sets of them meet (Maekawa 1985)",
         source: "cs425",
@@ -324,6 +352,7 @@ pub(super) const TABLE: [Entry; 20] = [
     Entry {
         algorithm: Algorithm::Raymond,
         name: "raymond",
+        title: "Raymond",
         purpose: Purpose::Excludes,
         summary: "the token moves along the edges of a tree (Raymond 1989)",
         source: "cs425",
@@ -341,6 +370,7 @@ pub(super) const TABLE: [Entry; 20] = [
     Entry {
         algorithm: Algorithm::SuzukiKasami,
         name: "suzuki-kasami",
+        title: "Suzuki–Kasami",
         purpose: Purpose::Excludes,
         summary: "asks all others for the token (Suzuki and Kasami 1985)",
         source: "beyond the sources",
@@ -358,12 +388,13 @@ pub(super) const TABLE: [Entry; 20] = [
     Entry {
         algorithm: Algorithm::TokenRecovery,
         name: "token-recovery",
+        title: "Token recovery",
         purpose: Purpose::Excludes,
         summary: "a token goes round, and a lost one is replaced (os-textbook)",
         source: "os-textbook",
         variants: &[Variant::RaisesToken],
         rules: token_recovery::rules::RULES,
-        traits: &[Trait::Ring, Trait::Token],
+        traits: &[Trait::Ring, Trait::Token, Trait::HeedsReports, Trait::HeedsCampaigns],
         one_crash: "the token is replaced once the crash is reported; all block if a member that has not heard of it passes the new one there, until a search is started",
         guarantees: &[Guarantee::textbook([
             "links duplicate nothing, and only dead members are reported down",
@@ -375,6 +406,7 @@ pub(super) const TABLE: [Entry; 20] = [
     Entry {
         algorithm: Algorithm::LockService,
         name: "lock-service",
+        title: "Lock service",
         purpose: Purpose::Excludes,
         summary: "the leader of a quorum grants the lock under its lease, with a fence for every grant",
         source: "beyond the sources",
@@ -392,6 +424,7 @@ pub(super) const TABLE: [Entry; 20] = [
     Entry {
         algorithm: Algorithm::Bank,
         name: "bank",
+        title: "Bank",
         purpose: Purpose::Records,
         summary: "members move money, and a snapshot records who has how much (cs425)",
         source: "cs425",
@@ -409,12 +442,13 @@ pub(super) const TABLE: [Entry; 20] = [
     Entry {
         algorithm: Algorithm::Sequencer,
         name: "sequencer",
+        title: "Sequencer",
         purpose: Purpose::Serves,
         summary: "the leader numbers the messages of all members, which deliver them in this order (cs425)",
         source: "cs425",
         variants: &[Variant::CollectsMajority],
         rules: sequencer::rules::RULES,
-        traits: &[Trait::NeedsFifo],
+        traits: &[Trait::NeedsFifo, Trait::HeedsReports, Trait::HeedsCampaigns],
         one_crash: "the leader: another one is elected; an eager one may have delivered what the others never do",
         guarantees: &[
             Guarantee::textbook([

@@ -1,33 +1,15 @@
 //! The rules of the snapshot in words.
 
-use crate::protocol::RuleText;
-
-/// The rules, in the order of the table.
-pub const RULES: &[RuleText] = &[
-    RuleText::new(
-        "D1",
-        "starts a snapshot",
+rule_texts! {
+    "D1" "starts a snapshot":
         "{m} records its state, opens all incoming channels and sends MARKER on every outgoing one.",
-    ),
-    RuleText::new(
-        "D2",
-        "records at the first marker",
+    "D2" "records at the first marker":
         "The first MARKER: {m} records its state and sends MARKER to all others. The channel on which it came is \
          recorded as empty.",
-    ),
-    RuleText::new(
-        "D3",
-        "closes a channel",
+    "D3" "closes a channel":
         "MARKER on an open channel: what {m} has recorded on this channel is all that was under way.",
-    ),
-    RuleText::new(
-        "D4",
-        "records a message under way",
+    "D4" "records a message under way":
         "A message on an open channel: {m} adds it to what was under way on this channel, and handles it.",
-    ),
-    RuleText::new(
-        "D5",
-        "has recorded its part",
+    "D5" "has recorded its part":
         "The marker has come on every channel: {m} has recorded its part of the snapshot.",
-    ),
-];
+}

@@ -24,18 +24,19 @@ use doyen_sim::scenario::Case;
 use doyen_sim::time::Time;
 use doyen_sim::world::Requests;
 
-use super::{Form, Formula, form};
+use super::{Form, Formula};
 use crate::expression::Variables;
 
-const CENTRALISED: Form = form("cs677", "3", "cs677, comparison of mutual exclusion algorithms");
-const VOTING: Form = form("cs677", "3n", "cs677, decentralised: 3mk for one attempt");
-const LAMPORT: Form = form("Lamport", "3(N-1)", "Lamport 1978");
-const LAMPORT_SAVED: Form = form("Lamport, saved", "5(N-1)/2", "Lamport 1978, all ask at once");
-const RICART_AGRAWALA: Form = form("Ricart-Agrawala", "2(N-1)", "Ricart and Agrawala 1981");
-const MAEKAWA: Form =
-    form("Maekawa, idle", "3(K-1)", "Maekawa 1985; K is the size of a voting set");
-const RAYMOND: Form = form("Raymond, idle", "2d", "Raymond 1989; d hops to the token");
-const SUZUKI_KASAMI: Form = form("Suzuki-Kasami", "N", "Suzuki and Kasami 1985");
+forms! {
+    CENTRALISED: "cs677", "3", "cs677, comparison of mutual exclusion algorithms";
+    VOTING: "cs677", "3n", "cs677, decentralised: 3mk for one attempt";
+    LAMPORT: "Lamport", "3(N-1)", "Lamport 1978";
+    LAMPORT_SAVED: "Lamport, saved", "5(N-1)/2", "Lamport 1978, all ask at once";
+    RICART_AGRAWALA: "Ricart-Agrawala", "2(N-1)", "Ricart and Agrawala 1981";
+    MAEKAWA: "Maekawa, idle", "3(K-1)", "Maekawa 1985; K is the size of a voting set";
+    RAYMOND: "Raymond, idle", "2d", "Raymond 1989; d hops to the token";
+    SUZUKI_KASAMI: "Suzuki-Kasami", "N", "Suzuki and Kasami 1985";
+}
 
 /// The closed form for the messages of `case`; none if none applies.
 pub(super) fn of(case: &Case, requests: &Requests) -> Option<Formula> {

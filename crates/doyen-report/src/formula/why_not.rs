@@ -1,7 +1,7 @@
 //! Why no formula is about a case, as the end of a sentence: "no formula applies: …".
 
 use doyen_core::registry::Algorithm;
-use doyen_sim::fault::{Action, Fault, Guardian};
+use doyen_sim::fault::{Action, Fault};
 use doyen_sim::message::{Change, MessageChange};
 use doyen_sim::network::DelayModel;
 use doyen_sim::scenario::Case;
@@ -56,9 +56,7 @@ fn of_fault(fault: &Fault, elects: bool) -> String {
     let when = if elects { " during the election" } else { "" };
     let assumed = format!("and the formulas assume that no member does{when}");
     match &fault.what {
-        Action::Crash { member, guardian: None | Some(Guardian { .. }), .. } => {
-            format!("{member} crashes, {assumed}")
-        }
+        Action::Crash { member, .. } => format!("{member} crashes, {assumed}"),
         Action::Restart { member, .. } | Action::Replace { member, .. } => {
             format!("{member} restarts, {assumed}")
         }
@@ -69,10 +67,18 @@ fn of_fault(fault: &Fault, elects: bool) -> String {
         Action::Clock { member, .. } => {
             format!("the clock of {member} changes, and the formulas assume that none does")
         }
-        Action::Cut { from, to } | Action::Mend { from, to } => {
+        Action::Cut { from, to } => {
             format!("the link from {from} to {to} is cut, and the formulas assume that none is")
         }
-        Action::Partition { .. } | Action::Heal => {
+        Action::Mend { from, to } => {
+            format!(
+                "the link from {from} to {to} is mended, and the formulas assume that none is cut"
+            )
+        }
+        Action::Heal => {
+            "the network heals, and the formulas assume that nothing goes wrong with it".to_owned()
+        }
+        Action::Partition { .. } => {
             "the members are separated, and the formulas assume that all reach each other"
                 .to_owned()
         }

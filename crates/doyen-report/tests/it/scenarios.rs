@@ -110,22 +110,6 @@ fn every_scenario_has_a_short_title_of_its_own() {
     }
 }
 
-/// The rules that fired in an event.
-fn rules_of(event: &EventKind) -> &[String] {
-    match event {
-        EventKind::Received { rules, .. }
-        | EventKind::Fired { rules, .. }
-        | EventKind::Campaign { rules, .. }
-        | EventKind::Commanded { rules, .. }
-        | EventKind::Retired { rules, .. }
-        | EventKind::Request { rules, .. }
-        | EventKind::Exit { rules, .. }
-        | EventKind::Released { rules, .. }
-        | EventKind::Restarted { rules, .. } => rules,
-        _ => &[],
-    }
-}
-
 #[test]
 fn every_rule_that_fires_has_words() {
     for name in SOURCES.iter().chain(&["flaws", "quorum"]).flat_map(|folder| names_in(folder)) {
@@ -135,7 +119,7 @@ fn every_rule_that_fires_has_words() {
         }
         let mut events: Vec<TraceEvent> = Vec::new();
         run::run(&case, Some(&mut events));
-        for id in events.iter().flat_map(|event| rules_of(&event.kind)) {
+        for id in events.iter().flat_map(|event| event.kind.rules()) {
             let has_words = case.algorithm.rules().any(|rule| rule.id == id);
             assert!(has_words, "{name}.toml: {} has no words for {id}", case.algorithm);
         }

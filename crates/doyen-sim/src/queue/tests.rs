@@ -210,7 +210,7 @@ enum Step {
     Push { delay: u64, rank: u8 },
     Burst { count: u8, delay: u64, stride: u64 },
     Pop { count: u8 },
-    Replace { delay: u64, rank: u8 },
+    Postpone { delay: u64, rank: u8 },
 }
 
 fn delay() -> impl Strategy<Value = u64> {
@@ -228,7 +228,7 @@ fn step() -> impl Strategy<Value = Step> {
     let rank = || prop_oneof![Just(0), Just(200), any::<u8>()];
     prop_oneof![
         8 => (delay(), rank()).prop_map(|(delay, rank)| Step::Push { delay, rank }),
-        4 => (delay(), rank()).prop_map(|(delay, rank)| Step::Replace { delay, rank }),
+        4 => (delay(), rank()).prop_map(|(delay, rank)| Step::Postpone { delay, rank }),
         1 => (any::<u8>(), delay(), 0..20_u64)
             .prop_map(|(count, delay, stride)| Step::Burst { count, delay, stride }),
         6 => (0..4_u8).prop_map(|count| Step::Pop { count }),
@@ -275,12 +275,13 @@ proptest! {
                         prop_assert_eq!(queue.pop(), model.pop());
                     }
                 }
-                Step::Replace { delay, rank } => {
+                Step::Postpone { delay, rank } => {
                     let next = queue.next_ahead(|_| {});
                     prop_assert_eq!(next.as_ref().map(|it| (it.at, *queue.peek(it))), model.pop());
                     if let Some(next) = next {
                         let at = model.now.saturating_add(delay);
-                        queue.replace(next, at, rank, item);
+                        *queue.peek_mut(&next) = item;
+                        queue.postpone(next, at, rank);
                         model.push(at, rank, item);
                         item += 1;
                     }

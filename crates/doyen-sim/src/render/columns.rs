@@ -22,6 +22,7 @@
 
 mod line;
 
+use std::fmt;
 use std::io::{self, Write};
 
 use doyen_core::members::Key;
@@ -68,9 +69,8 @@ pub struct Options {
 }
 
 /// Writes a run in columns while it goes on.
-#[derive(Debug)]
-pub struct Columns<W: Write> {
-    out: W,
+pub struct Columns<'o> {
+    out: &'o mut dyn Write,
     failed: Option<io::Error>,
     options: Options,
     unit: Unit,
@@ -87,9 +87,15 @@ pub struct Columns<W: Write> {
     lines: usize,
 }
 
-impl<W: Write> Columns<W> {
+impl fmt::Debug for Columns<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Columns").field("failed", &self.failed).finish_non_exhaustive()
+    }
+}
+
+impl<'o> Columns<'o> {
     /// Shows the run that `info` is about on `out`, which is written to a line at a time.
-    pub fn new(info: RunInfo, options: Options, out: W) -> Self {
+    pub fn new(info: RunInfo, options: Options, out: &'o mut dyn Write) -> Self {
         let digits = |key: &Key| key.id.0.to_string().len();
         let width =
             (info.len() <= MAX_COLUMNS).then(|| info.keys().iter().map(digits).max().unwrap_or(1));
@@ -222,7 +228,7 @@ impl<W: Write> Columns<W> {
     }
 }
 
-impl<W: Write> Observer for Columns<W> {
+impl Observer for Columns<'_> {
     fn observe(&mut self, event: &TraceEvent) {
         let Some(line) = Line::new(event, &mut self.model) else { return };
         if event.at != self.now {
@@ -251,6 +257,7 @@ fn at_rest(state: MemberState, now: Time) -> (char, Colour) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::render::examples::{FIGURE_1, TWO_INSIDE};
     use crate::run;
     use crate::scenario::Scenario;
 
@@ -262,14 +269,6 @@ mod tests {
         columns.finish().unwrap();
         String::from_utf8(out).unwrap()
     }
-
-    const FIGURE_1: &str = r#"
-        algorithm = "bully"
-        members = "0..7"
-        dead = [7]
-        contact_dead = true
-        initiators = [4]
-    "#;
 
     #[test]
     fn the_legend_fits_into_a_terminal() {
@@ -365,14 +364,6 @@ mod tests {
         assert!(crash.is_some_and(|next| next.contains("gives up its lease before the deadline")));
     }
 
-    const TWO_INSIDE: &str = r#"
-        algorithm = "token-ring"
-        members = 4
-        requests = [2, 4]
-        hold = "10ms"
-        twice = ["1:2:TOKEN+1ms"]
-    "#;
-
     #[test]
     fn a_life_line_is_thin_while_its_member_waits_and_thick_while_it_is_inside() {
         let text = shown(TWO_INSIDE, Options::default());
@@ -450,7 +441,8 @@ mod tests {
             }
         }
         let case = Scenario::from_toml("test", FIGURE_1).unwrap();
-        let mut columns = Columns::new(RunInfo::of(&case), Options::default(), Closed);
+        let mut closed = Closed;
+        let mut columns = Columns::new(RunInfo::of(&case), Options::default(), &mut closed);
         run::run(&case, Some(&mut columns));
         assert_eq!(columns.finish().unwrap_err().kind(), io::ErrorKind::BrokenPipe);
     }

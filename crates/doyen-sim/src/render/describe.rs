@@ -132,7 +132,10 @@ pub(super) fn describe(
                 peers.push(other);
                 Phrase::verb("enters beside", "enter beside", ": two members are inside")
             }
-            _ => return None,
+            Transition::None
+            | Transition::Campaigns
+            | Transition::GainsLease(_)
+            | Transition::LosesLease(_) => return None,
         },
         EventKind::Leased { until, .. } => Phrase::remark(&match (transition, until) {
             (Transition::GainsLease(term), Some(until)) => {
@@ -165,7 +168,17 @@ pub(super) fn describe(
         EventKind::Clock { rate_ppm, jump, .. } => {
             Phrase::remark(&format!("clock {}", clock_change(*rate_ppm, *jump)))
         }
-        _ => return None,
+        EventKind::Sent { .. }
+        | EventKind::Received { .. }
+        | EventKind::Missed { .. }
+        | EventKind::Armed { .. }
+        | EventKind::Disarmed { .. }
+        | EventKind::Cut { .. }
+        | EventKind::Mended { .. } => return None,
+        // These are of no member: `describe_network` has words for them.
+        EventKind::Partitioned { .. } | EventKind::Network { .. } | EventKind::Healed => {
+            return None;
+        }
     };
     Some((phrase, peers))
 }

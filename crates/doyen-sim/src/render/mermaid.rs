@@ -209,6 +209,7 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::render::examples::TWO_INSIDE;
     use crate::run;
     use crate::scenario::Scenario;
 
@@ -301,15 +302,7 @@ sequenceDiagram
 
     #[test]
     fn a_member_inside_has_two_bars_and_two_members_inside_stand_on_red() {
-        let text = drawn(
-            r#"
-            algorithm = "token-ring"
-            members = 4
-            requests = [2, 4]
-            hold = "10ms"
-            twice = ["1:2:TOKEN+1ms"]
-        "#,
-        );
+        let text = drawn(TWO_INSIDE);
         let (activated, ended) =
             (text.matches("    activate p").count(), text.matches("    deactivate p").count());
         assert_eq!((activated, ended), (4, 4), "{text}");

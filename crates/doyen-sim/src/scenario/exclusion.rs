@@ -71,17 +71,11 @@ impl Scenario {
 
     /// Refuses what only another algorithm of mutual exclusion has.
     fn check_own_keys(&self, algorithm: Algorithm) -> Result<()> {
-        let has_first = algorithm.elects()
-            || matches!(
-                algorithm,
-                Algorithm::Centralised
-                    | Algorithm::TokenRing
-                    | Algorithm::TokenRecovery
-                    | Algorithm::LockService
-                    | Algorithm::Sequencer
-                    | Algorithm::Raymond
-                    | Algorithm::SuzukiKasami
-            );
+        let has_coordinator = matches!(
+            algorithm,
+            Algorithm::Centralised | Algorithm::LockService | Algorithm::Sequencer
+        );
+        let has_first = algorithm.elects() || algorithm.has_token() || has_coordinator;
         let (maekawa, raymond, voting, locks) = (
             algorithm == Algorithm::Maekawa,
             algorithm == Algorithm::Raymond,
@@ -113,9 +107,8 @@ impl Scenario {
     }
 
     fn check_faults_of_exclusion(&self, algorithm: Algorithm) -> Result<()> {
-        let has_coordinator = matches!(algorithm, Algorithm::TokenRecovery | Algorithm::Sequencer);
         let is_of_election = |action: &Action| match action {
-            Action::Campaign(_) => !has_coordinator,
+            Action::Campaign(_) => !algorithm.heeds_campaigns(),
             Action::Command { command, .. } => {
                 !matches!(command, AdminCommand::Snapshot | AdminCommand::Tell { .. })
             }

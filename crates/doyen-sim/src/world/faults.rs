@@ -313,18 +313,12 @@ impl<P: Protocol> World<'_, '_, P> {
     }
 
     pub(super) fn campaign(&mut self, member: u32, out: &mut Effects<P>) {
-        let state = &mut self.members[member];
-        match state.status {
-            Status::Up => {}
-            Status::Paused => return self.wait(member, Waiting::Campaign),
-            Status::Dead | Status::Forwarding => return,
+        if self.members[member].status == Status::Paused {
+            return self.wait(member, Waiting::Campaign);
         }
-        state.protocol.handle(self.configs.of(member), Event::Campaign, out);
-        if self.observer.is_some() {
-            let (member, rules) = (self.id(member), rules(out));
-            self.record(EventKind::Campaign { member, rules });
-        }
-        self.act(member, AT_ONCE, out);
+        let id = self.id(member);
+        let told = |rules| EventKind::Campaign { member: id, rules };
+        self.instruct(member, Event::Campaign, told, out);
     }
 
     pub(super) fn crash(&mut self, position: u32, forwards: bool) {

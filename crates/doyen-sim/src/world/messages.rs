@@ -5,63 +5,80 @@ use doyen_core::protocol::{Class, Effects, Event, Message, Protocol, name_of};
 use doyen_core::time::Span;
 
 use super::pause::Waiting;
-use super::roster::{Seat, Status};
+use super::roster::{Member, Seat, Status};
 use super::{Delivery, Item, World};
-use crate::metrics::Sight;
+use crate::metrics::{Recorder, Sight};
 use crate::network::Fate;
 use crate::queue::Next;
 use crate::time::Time;
 use crate::trace::EventKind;
 
+/// What is counted of a message.
+#[derive(Clone, Copy)]
+struct Sort {
+    kind: usize,
+    class: Class,
+    bytes: usize,
+}
+
+impl Sort {
+    #[inline(always)]
+    fn of<P: Protocol>(config: &P::Config, message: &P::Message) -> Self {
+        let (class, bytes) = (message.class(), message.encoded_len());
+        Self { kind: P::kind_index(config, message), class, bytes }
+    }
+
+    /// `member`, which is alive, receives it.
+    #[inline(always)]
+    fn receive<P>(self, member: &mut Member<P>, metrics: &mut Recorder, now: Time, depth: u32) {
+        if self.class == Class::Algorithm {
+            member.received += 1;
+            member.depth = member.depth.max(depth);
+            metrics.received(now, depth);
+        }
+    }
+
+    /// `member` sends it, without sessions. Its depth.
+    #[inline(always)]
+    fn send<P>(self, member: &mut Member<P>, metrics: &mut Recorder) -> u32 {
+        metrics.sent(self.kind, self.bytes);
+        if self.class != Class::Algorithm {
+            return member.depth;
+        }
+        member.sent += 1;
+        member.depth + 1
+    }
+}
+
 impl<P: Protocol> World<'_, '_, P> {
-    /// Delivers a message that its receiver only passes on, where nobody watches; gives back any other event. The one
-    /// message takes the slot of the other.
+    /// Delivers a message that its receiver only passes on, where nobody watches; gives back any other event. The message
+    /// stays in its slot.
     #[inline(always)]
     pub(super) fn pass_on(&mut self, next: Next) -> Option<Next> {
-        let &Item::Deliver(Delivery { from, to: me, depth, ref message, .. }) =
-            self.queue.peek(&next)
-        else {
-            return Some(next);
-        };
+        let Item::Deliver(delivery) = self.queue.peek_mut(&next) else { return Some(next) };
+        let me = delivery.to;
         let seat = self.members.seat(me);
-        let member = &self.members[seat];
+        let member = &mut self.members[seat];
         if self.watched || !self.network.is_plain() || member.status != Status::Up {
             return Some(next);
         }
-        let Some((to, sent)) = member.protocol.relay(self.configs.of(me), message) else {
+        let to = member.protocol.relay(self.configs.of(me), &delivery.message);
+        let Some(to) = to.and_then(|to| self.setup.members.position(to)) else {
             return Some(next);
         };
-        let Some(to) = self.setup.members.position(to) else { return Some(next) };
-        let (kind, class) = (P::kind_index(self.setup.config, message), message.class());
-        let background = message.is_background();
+        let sort = Sort::of::<P>(self.setup.config, &delivery.message);
         self.now = Time(next.at);
-        self.count_receipt(from, me, seat, (kind, class), depth);
-        self.landed(background);
+        sort.receive(member, &mut self.metrics, self.now, delivery.depth);
+        self.metrics.witness(self.now, delivery.from.0, me, Sight::Received(sort.kind));
         let leaves = self.now + self.network.processing(&mut self.random);
-        let (kind, delivery) = self.depart(seat, to as u32, sent);
-        let at = self.arrival(me, seat, leaves, &delivery);
-        self.takes_off(&delivery);
-        self.queue.replace(next, at.0, self.setup.ranks[kind], Item::Deliver(delivery));
+        self.messages_sent += 1;
+        delivery.depth = sort.send(member, &mut self.metrics);
+        (delivery.from, delivery.to, delivery.id) =
+            (member.id, to as u32, self.messages_sent as u32);
+        let link = &mut member.last_link;
+        let at = self.network.pass(leaves, me, to as u32, link, &mut self.random);
+        self.queue.postpone(next, at.0, self.setup.ranks[sort.kind]);
         None
-    }
-
-    /// A live member receives a message.
-    #[inline(always)]
-    fn count_receipt(
-        &mut self,
-        from: NodeId,
-        to: u32,
-        seat: Seat,
-        (kind, class): (usize, Class),
-        depth: u32,
-    ) {
-        if class == Class::Algorithm {
-            let member = &mut self.members[seat];
-            member.received += 1;
-            member.depth = member.depth.max(depth);
-            self.metrics.received(self.now, depth);
-        }
-        self.metrics.witness(self.now, from.0, to, Sight::Received(kind));
     }
 
     #[inline(always)]
@@ -71,9 +88,10 @@ impl<P: Protocol> World<'_, '_, P> {
         if self.members[seat].status != Status::Up {
             return self.find_nobody_up(Delivery { from, to, id, depth, message });
         }
-        let (kind, class) = (P::kind_index(self.setup.config, &message), message.class());
+        let sort = Sort::of::<P>(self.setup.config, &message);
         let background = message.is_background();
-        self.count_receipt(from, to, seat, (kind, class), depth);
+        sort.receive(&mut self.members[seat], &mut self.metrics, self.now, depth);
+        self.metrics.witness(self.now, from.0, to, Sight::Received(sort.kind));
         if self.watched
             && let Some(monitor) = &mut self.monitor
         {
@@ -84,7 +102,7 @@ impl<P: Protocol> World<'_, '_, P> {
         member.handle(self.configs.of(to), Event::Message { from, message }, out);
         self.landed(background);
         if self.watched {
-            self.watch_receipt(id, from, to, kind, out);
+            self.watch_receipt(id, from, to, sort.kind, out);
         }
         let lag = self.network.processing(&mut self.random);
         // Nearly always a member that was told something tells one other: worth a way without a list. Where the script
@@ -184,48 +202,18 @@ impl<P: Protocol> World<'_, '_, P> {
             return self.post(from, to, message, lag);
         }
         let leaves = self.now + lag;
-        let (kind, delivery) = self.depart(seat, to, message);
+        let sort = Sort::of::<P>(self.setup.config, &message);
+        let member = &mut self.members[seat];
+        self.messages_sent += 1;
+        let (id, depth) = (self.messages_sent as u32, sort.send(member, &mut self.metrics));
+        let delivery = Delivery { from: member.id, to, id, depth, message };
         if self.network.is_plain() && !self.watched {
-            let at = self.arrival(from, seat, leaves, &delivery);
-            self.launch(at, kind, delivery);
+            let link = &mut member.last_link;
+            let at = self.network.pass(leaves, from, to, link, &mut self.random);
+            self.launch(at, sort.kind, delivery);
         } else {
             self.send_with_care(from, leaves, delivery, true);
         }
-    }
-
-    /// Counts a message that is sent by the member on `seat`, without sessions.
-    #[inline(always)]
-    fn depart(
-        &mut self,
-        seat: Seat,
-        to: u32,
-        message: P::Message,
-    ) -> (usize, Delivery<P::Message>) {
-        let kind = P::kind_index(self.setup.config, &message);
-        self.metrics.sent(kind, message.encoded_len());
-        self.messages_sent += 1;
-        // Only those who watch read the number; who watches four billion messages sees some numbers twice.
-        let id = self.messages_sent as u32;
-        let member = &mut self.members[seat];
-        let mut depth = member.depth;
-        if message.class() == Class::Algorithm {
-            member.sent += 1;
-            depth += 1;
-        }
-        (kind, Delivery { from: member.id, to, id, depth, message })
-    }
-
-    /// When a message arrives, if the network is plain.
-    #[inline(always)]
-    fn arrival(
-        &mut self,
-        from: u32,
-        seat: Seat,
-        leaves: Time,
-        delivery: &Delivery<P::Message>,
-    ) -> Time {
-        let link = &mut self.members[seat].last_link;
-        self.network.pass(leaves, from, delivery.to, link, &mut self.random)
     }
 
     /// Sends through a network that does more than delay, or before the eyes of those who watch. Where nobody `is_there`,

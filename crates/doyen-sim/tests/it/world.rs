@@ -15,6 +15,11 @@ fn watch(text: &str) -> (Outcome, Vec<TraceEvent>) {
     (outcome, records)
 }
 
+/// The first of so many bullies calls an election, and the `rest` of the scenario happens.
+fn bully(members: u32, rest: &str) -> String {
+    format!("algorithm = 'bully'\nmembers = {members}\ninitiators = [1]\n{rest}")
+}
+
 /// What matters here, in short: `1>5 ELECTION`, `5<1 ELECTION`, `5!1 ELECTION` if missed, `crash 1`.
 fn story(records: &[TraceEvent]) -> Vec<String> {
     let tell = |record: &TraceEvent| match &record.kind {
@@ -38,17 +43,10 @@ fn after<'s>(story: &'s [String], line: &str) -> &'s [String] {
 
 #[test]
 fn a_pause_in_the_middle_of_a_broadcast_lets_it_finish() {
-    let (outcome, records) = watch(
-        r#"
-        algorithm = "bully"
-        members = 5
-        initiators = [1]
-        [[fault]]
-        when = { member = 1, has = "sent", kind = "ELECTION", count = 1 }
-        pause = 1
-        for = "1ms"
-        "#,
-    );
+    let (outcome, records) = watch(&bully(
+        5,
+        r#"fault = [{ when = { member = 1, has = "sent", kind = "ELECTION", count = 1 }, pause = 1, for = "1ms" }]"#,
+    ));
     let story = story(&records);
     let asked = ["1>2 ELECTION", "1>3 ELECTION", "1>4 ELECTION", "1>5 ELECTION"];
     assert_eq!(story[1..5], asked, "{story:#?}");
@@ -58,16 +56,10 @@ fn a_pause_in_the_middle_of_a_broadcast_lets_it_finish() {
 
 #[test]
 fn a_member_that_crashes_on_a_receipt_does_nothing_about_it() {
-    let (_, records) = watch(
-        r#"
-        algorithm = "bully"
-        members = 5
-        initiators = [1]
-        [[fault]]
-        when = { member = 4, has = "received", kind = "ELECTION", count = 2 }
-        crash = 4
-        "#,
-    );
+    let (_, records) = watch(&bully(
+        5,
+        r#"fault = [{ when = { member = 4, has = "received", kind = "ELECTION", count = 2 }, crash = 4 }]"#,
+    ));
     let story = story(&records);
     let rest = after(&story, "crash 4");
     assert!(!rest.iter().any(|line| line.starts_with("4>")), "{story:#?}");
@@ -75,19 +67,15 @@ fn a_member_that_crashes_on_a_receipt_does_nothing_about_it() {
 
 #[test]
 fn a_crash_in_the_middle_of_a_broadcast_cuts_it_short_and_the_next_life_does_not_go_on_with_it() {
-    let (_, records) = watch(
+    let (_, records) = watch(&bully(
+        3,
         r#"
-        algorithm = "bully"
-        members = 3
-        initiators = [1]
-        [[fault]]
-        when = { member = 1, has = "sent", kind = "ELECTION", count = 1 }
-        crash = 1
-        [[fault]]
-        when = { member = 1, has = "sent", kind = "ELECTION", count = 1 }
-        restart = 1
+        fault = [
+            { when = { member = 1, has = "sent", kind = "ELECTION", count = 1 }, crash = 1 },
+            { when = { member = 1, has = "sent", kind = "ELECTION", count = 1 }, restart = 1 },
+        ]
         "#,
-    );
+    ));
     let story = story(&records);
     assert_eq!(story[..4], ["campaign 1", "1>2 ELECTION", "crash 1", "restart 1"]);
     // The new life calls an election of its own, from the beginning, or none: it never goes on with the old one.
@@ -96,16 +84,10 @@ fn a_crash_in_the_middle_of_a_broadcast_cuts_it_short_and_the_next_life_does_not
 
 #[test]
 fn an_election_called_on_a_receipt_begins_when_the_receipt_is_dealt_with() {
-    let (_, records) = watch(
-        r#"
-        algorithm = "bully"
-        members = 3
-        initiators = [1]
-        [[fault]]
-        when = { member = 2, has = "received", kind = "ELECTION" }
-        campaign = 2
-        "#,
-    );
+    let (_, records) = watch(&bully(
+        3,
+        r#"fault = [{ when = { member = 2, has = "received", kind = "ELECTION" }, campaign = 2 }]"#,
+    ));
     let story = story(&records);
     let rest = after(&story, "2<1 ELECTION");
     let answered = rest.iter().position(|line| line == "2>1 OK");
@@ -120,14 +102,8 @@ fn a_pause_keeps_the_order_of_a_link() {
         algorithm = "ring-active-list"
         members = 4
         initiators = [1, 2]
-        [[link]]
-        from = 1
-        to = 2
-        delay = "0.5ms"
-        [[fault]]
-        at = "0.2ms"
-        pause = 3
-        for = "1.3ms"
+        link = [{ from = 1, to = 2, delay = "0.5ms" }]
+        fault = [{ at = "0.2ms", pause = 3, for = "1.3ms" }]
         "#,
     );
     let ids = |want: fn(&EventKind) -> Option<u32>| -> Vec<u32> {
@@ -147,23 +123,16 @@ fn a_pause_keeps_the_order_of_a_link() {
 
 #[test]
 fn what_waits_for_a_paused_member_dies_with_it() {
-    let (outcome, records) = watch(
+    let (outcome, records) = watch(&bully(
+        3,
         r#"
-        algorithm = "bully"
-        members = 3
-        initiators = [1]
-        [[fault]]
-        at = "0.5ms"
-        pause = 3
-        for = "20ms"
-        [[fault]]
-        at = "5ms"
-        crash = 3
-        [[fault]]
-        at = "6ms"
-        restart = 3
+        fault = [
+            { at = "0.5ms", pause = 3, for = "20ms" },
+            { at = "5ms", crash = 3 },
+            { at = "6ms", restart = 3 },
+        ]
         "#,
-    );
+    ));
     let story = story(&records);
     let rest = after(&story, "crash 3");
     assert_eq!(rest[..3], ["3!1 ELECTION", "3!2 ELECTION", "restart 3"], "{story:#?}");
@@ -178,18 +147,11 @@ fn a_paused_member_notices_when_it_resumes_and_a_longer_pause_extends_the_first(
         algorithm = "bully"
         members = 3
         initiators = [{ member = 1, at = "2ms" }]
-        [[fault]]
-        at = "1ms"
-        pause = 1
-        for = "3ms"
-        [[fault]]
-        at = "2ms"
-        pause = 1
-        for = "8ms"
-        [[fault]]
-        at = "3ms"
-        pause = 1
-        for = "1ms"
+        fault = [
+            { at = "1ms", pause = 1, for = "3ms" },
+            { at = "2ms", pause = 1, for = "8ms" },
+            { at = "3ms", pause = 1, for = "1ms" },
+        ]
         "#,
     );
     let told = story(&records);
@@ -207,10 +169,7 @@ fn the_control_part_of_a_dead_member_forwards_no_heartbeats() {
         members = 4
         leader = 4
         detector = "5ms"
-        [[fault]]
-        at = "3ms"
-        crash = 4
-        forwards = true
+        fault = [{ at = "3ms", crash = 4, forwards = true }]
         "#,
     );
     let story = story(&records);
@@ -227,12 +186,10 @@ fn a_run_is_not_quiet_while_the_link_keeps_a_message() {
         members = 3
         initiators = [2]
         reliable = true
-        [[fault]]
-        at = "0"
-        cut = [3, 1]
-        [[fault]]
-        at = "400ms"
-        heal = true
+        fault = [
+            { at = "0", cut = [3, 1] },
+            { at = "400ms", heal = true },
+        ]
         "#,
     );
     assert_eq!(outcome.ended, Ended::Quiet);
@@ -268,29 +225,18 @@ fn the_default_limit_knows_chaos_and_slow_clocks() {
 /// Chaos crashes member 1 or 2 within a second and revives it after about 1000 s; the script revives it before.
 #[test]
 fn a_random_restart_does_not_revive_who_crashed_again() {
-    let (_, records) = watch(
+    let (_, records) = watch(&bully(
+        2,
         r#"
-        algorithm = "bully"
-        members = 2
-        initiators = [1]
-        [chaos]
-        crash_every = "100ms"
-        down_for = "1000s"
-        until = "10s"
-        [[fault]]
-        at = "10.1s"
-        restart = 1
-        [[fault]]
-        at = "10.1s"
-        restart = 2
-        [[fault]]
-        at = "10.2s"
-        crash = 1
-        [[fault]]
-        at = "10.2s"
-        crash = 2
+        chaos = { crash_every = "100ms", down_for = "1000s", until = "10s" }
+        fault = [
+            { at = "10.1s", restart = 1 },
+            { at = "10.1s", restart = 2 },
+            { at = "10.2s", crash = 1 },
+            { at = "10.2s", crash = 2 },
+        ]
         "#,
-    );
+    ));
     let story = story(&records);
     let restarts = story.iter().filter(|line| line.starts_with("restart")).count();
     let crashes = story.iter().filter(|line| line.starts_with("crash")).count();

@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// be made here.
 pub(super) fn measure(kills: usize) -> Option<(Vec<f64>, usize)> {
     let wires = Wires::lay(3)?;
-    let mut trial = wires.found(&Plan { cluster: "crash", preemption: "never", ..Plan::default() });
+    let mut trial = wires.found(&Plan { preemption: "never", ..Plan::default() });
     for member in trial.everybody() {
         run(&mut trial, member);
     }

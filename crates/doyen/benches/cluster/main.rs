@@ -179,7 +179,7 @@ fn hand_over() {
         });
         downtime.push(micros as f64 / 1000.0);
     }
-    row("lan: nobody leads in a hand-over", downtime, "");
+    row("lan: downtime of a transfer", downtime, "");
 }
 
 fn idle() {

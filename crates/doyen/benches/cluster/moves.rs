@@ -19,8 +19,7 @@ const JOB: &str = r#"
 
 /// Moves the job so often; the times in milliseconds.
 pub(super) fn measure(moves: usize) -> Vec<f64> {
-    let mut trial =
-        Trial::found(&Plan { cluster: "moves", preemption: "never", ..Plan::default() });
+    let mut trial = Trial::found(&Plan { preemption: "never", ..Plan::default() });
     let folder = trial.folder.join("job");
     fs::create_dir(&folder).expect("a folder");
     let words = ["sh", "-c", JOB, "job", folder.to_str().expect("a plain path")];

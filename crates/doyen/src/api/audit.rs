@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use axum::Extension;
 use axum::extract::{Request, State};
@@ -18,6 +18,7 @@ use super::App;
 use super::forward;
 use super::problem::Problem;
 use super::server::ConnInfo;
+use crate::mutex::lock;
 use crate::throttle::Throttle;
 
 /// How calls that were accepted are counted.
@@ -57,22 +58,18 @@ impl Audit {
         Self(Mutex::new(Calls { counts, throttle: Throttle::new() }))
     }
 
-    fn calls(&self) -> MutexGuard<'_, Calls> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The number of calls by result: `accepted`, or the name of a problem.
     pub(super) fn counts(&self) -> BTreeMap<String, u64> {
-        self.calls().counts.clone()
+        lock(&self.0).counts.clone()
     }
 
     /// Counts a call.
     fn count(&self, result: &str) {
-        *self.calls().counts.entry(result.to_owned()).or_default() += 1;
+        *lock(&self.0).counts.entry(result.to_owned()).or_default() += 1;
     }
 
     fn is_due(&self, client: IpAddr, kind: &str) -> bool {
-        self.calls().throttle.is_due((client, kind.to_owned()))
+        lock(&self.0).throttle.is_due((client, kind.to_owned()))
     }
 }
 

@@ -12,10 +12,10 @@
 //! The port in `Host` does not matter: a tunnel or a container may have changed it, and no attack depends on it. A page
 //! from another port of this machine has another origin.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::net::IpAddr;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 
@@ -28,6 +28,7 @@ use super::problem::{Kind, Problem};
 use super::server::ConnInfo;
 use super::socket::{Draft, SOCKET_FILE};
 use crate::config::Settings;
+use crate::files;
 use crate::hex;
 
 /// The file of the admin secret in the state folder.
@@ -308,12 +309,12 @@ fn digest(secret: &str) -> [u8; 32] {
 fn read_or_create(path: &Path) -> Result<String, SecretError> {
     let failed = |error| SecretError::Io { path: path.to_owned(), error };
     let text = match fs::read_to_string(path) {
-        Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return create(path).map_err(failed);
+            create(path).and_then(|()| fs::read_to_string(path))
         }
-        Err(error) => return Err(failed(error)),
+        read => read,
     };
+    let text = text.map_err(failed)?;
     if fs::metadata(path).map_err(failed)?.permissions().mode() & 0o077 != 0 {
         return Err(SecretError::Public { path: path.to_owned() });
     }
@@ -325,24 +326,15 @@ fn read_or_create(path: &Path) -> Result<String, SecretError> {
     Ok(secret.to_owned())
 }
 
-/// Creates a secret; the file appears complete or not at all.
-fn create(path: &Path) -> io::Result<String> {
+/// Creates a secret, unless another process has done so by now: of two nodes that are started on one state, both come here
+/// before one of them is refused. The file appears complete or not at all.
+fn create(path: &Path) -> io::Result<()> {
     let secret = BearerSecret::random::<SECRET_BYTES>()?;
-    let draft = path.with_extension(format!("draft-{}", std::process::id()));
-    // An earlier process with the same id may have left one.
-    let _ = fs::remove_file(&draft);
-    let mut options = OpenOptions::new();
-    let file = options.write(true).create_new(true).mode(0o600).open(&draft);
-    let written = file
-        .and_then(|mut file| {
-            writeln!(file, "{secret}")?;
-            file.sync_all()
-        })
-        .and_then(|()| fs::rename(&draft, path));
-    if written.is_err() {
-        let _ = fs::remove_file(&draft);
+    let draft = files::beside(path, &format!(".{}.draft", BearerSecret::random::<8>()?));
+    match files::create(path, &draft, 0o600, &format!("{secret}\n")) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        created => created,
     }
-    written.map(|()| secret)
 }
 
 #[cfg(test)]
@@ -351,6 +343,7 @@ mod tests {
 
     use super::*;
     use crate::config::Configuration;
+    use crate::scratch::Scratch;
 
     const LOCAL: &str = "192.0.2.7:7171";
 
@@ -382,6 +375,25 @@ mod tests {
 
     fn status_at(host: &str) -> u16 {
         status("/v1/resign", &[("host", host), ("authorization", "Bearer secret")])
+    }
+
+    #[test]
+    fn of_several_processes_that_create_the_secret_all_have_the_same() {
+        let scratch = Scratch::new();
+        let path = scratch.join("secret");
+        let barrier = std::sync::Barrier::new(8);
+        let read = || {
+            barrier.wait();
+            read_or_create(&path).expect("a secret")
+        };
+        let secrets: Vec<String> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..8).map(|_| scope.spawn(read)).collect();
+            threads.into_iter().map(|it| it.join().expect("no panic")).collect()
+        });
+        let file = fs::read_to_string(&path).expect("the secret");
+        assert!(secrets.iter().all(|secret| *secret == file.trim()), "{secrets:?} {file}");
+        let left = fs::read_dir(scratch.join(".")).expect("the folder").count();
+        assert_eq!(left, 1, "no draft");
     }
 
     #[test]

@@ -25,7 +25,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::call::Call;
-use super::problem::{self, Kind, Problem};
+use super::problem::{Kind, Problem};
 use super::report::Name;
 use super::{App, SecretReloader};
 use crate::clock;
@@ -529,12 +529,10 @@ fn complete(operation: &mut Operation) {
         ("default", "Any other problem."),
     ];
     for (status, description) in responses {
-        let (kind, schema) = match status {
-            "202" => ("application/json", Accepted::name()),
-            _ => (problem::CONTENT_TYPE, Problem::name()),
-        };
+        let schema = if status == "202" { Accepted::name() } else { Problem::name() };
         let content = ContentBuilder::new().schema(Some(Ref::from_schema_name(schema))).build();
-        let response = ResponseBuilder::new().description(description).content(kind, content);
+        let response = ResponseBuilder::new().description(description);
+        let response = response.content("application/json", content);
         operation.responses.responses.insert(status.to_owned(), RefOr::T(response.build()));
     }
 }

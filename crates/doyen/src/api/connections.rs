@@ -7,11 +7,12 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio::sync::oneshot;
 
 use super::Limits;
+use crate::mutex::lock;
 
 /// The addresses that count as one client: all of loopback, and a network of IPv6, which one machine has as a whole.
 pub(super) fn client_of(address: IpAddr) -> IpAddr {
@@ -87,13 +88,9 @@ impl Connections {
         Self(Arc::new(Mutex::new(Table { limits, open, counter, evicted: 0, rejected: 0 })))
     }
 
-    fn table(&self) -> MutexGuard<'_, Table> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Finds a place for a new connection.
     pub(super) fn admit(&self, client: IpAddr) -> Admission {
-        let mut table = self.table();
+        let mut table = lock(&self.0);
         let limit = table.limit_for(client);
         let is_reserved = limit.is_some_and(|limit| !table.make_room(limit));
         if is_reserved && !table.make_room_in_reserve() {
@@ -110,11 +107,11 @@ impl Connections {
 
     /// Closes the connection that has been idle for longest; returns whether there was one.
     pub(super) fn evict_idle(&self) -> bool {
-        self.table().evict(|_| true)
+        lock(&self.0).evict(|_| true)
     }
 
     pub(super) fn counts(&self) -> Counts {
-        let table = self.table();
+        let table = lock(&self.0);
         let Table { evicted, rejected, .. } = *table;
         Counts { open: table.open.len() as u64, evicted, rejected }
     }
@@ -188,7 +185,7 @@ pub(super) struct Slot {
 impl Slot {
     /// The connection is busy until the returned value is dropped.
     pub(super) fn begin(self: &Arc<Self>) -> Busy {
-        if let Some(open) = self.connections.table().open.get_mut(&self.id) {
+        if let Some(open) = lock(&self.connections.0).open.get_mut(&self.id) {
             open.idle_since = None;
         }
         Busy(Arc::clone(self))
@@ -196,13 +193,13 @@ impl Slot {
 
     /// Counts a request that is rejected because the connection is only for health.
     pub(super) fn count_rejected(&self) {
-        self.connections.table().rejected += 1;
+        lock(&self.connections.0).rejected += 1;
     }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        self.connections.table().open.remove(&self.id);
+        lock(&self.connections.0).open.remove(&self.id);
     }
 }
 
@@ -212,7 +209,7 @@ pub(super) struct Busy(Arc<Slot>);
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        let mut table = self.0.connections.table();
+        let mut table = lock(&self.0.connections.0);
         let now = table.next();
         if let Some(open) = table.open.get_mut(&self.0.id) {
             open.idle_since = Some(now);

@@ -24,7 +24,7 @@ mod caller;
 mod packet;
 mod served;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::Router;
@@ -47,6 +47,7 @@ use super::keys;
 use super::problem::{Kind, Problem};
 use super::report::Name;
 use super::server::ConnInfo;
+use crate::mutex::lock;
 use crate::node::Handle;
 use crate::node::relay::{RelayError, Relayed};
 use crate::node::status::{MemberStatus, Status, seconds};
@@ -269,7 +270,7 @@ pub(super) async fn serve(
         let arrived = tokio::select! {
             arrived = relayed.recv() => arrived,
             now = forget.tick() => {
-                callee.served().expire(now.into());
+                lock(&callee.served).expire(now.into());
                 continue;
             }
         };
@@ -293,12 +294,8 @@ struct Callee {
 }
 
 impl Callee {
-    fn served(&self) -> std::sync::MutexGuard<'_, Served> {
-        self.served.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     async fn arrive(&self, from: NodeId, session: SessionId, id: u64, call: Call) {
-        let arrival = self.served().arrive(from, session, id, Instant::now().into());
+        let arrival = lock(&self.served).arrive(from, session, id, Instant::now().into());
         match arrival {
             Arrival::New => {
                 let callee = self.clone();
@@ -306,7 +303,7 @@ impl Callee {
                     let reply = callee.execute(from, call).await;
                     let bytes: Arc<[u8]> = reply.encode().into();
                     let now = Instant::now().into();
-                    callee.served().finish(from, session, id, Arc::clone(&bytes), now);
+                    lock(&callee.served).finish(from, session, id, Arc::clone(&bytes), now);
                     callee.send(from, session, packet::parts(id, &bytes, 0)).await;
                 });
             }
@@ -320,7 +317,7 @@ impl Callee {
     }
 
     async fn fetch(&self, from: NodeId, session: SessionId, id: u64, part: u16) {
-        let answer = self.served().answer(from, session, id);
+        let answer = lock(&self.served).answer(from, session, id);
         let packets = match answer {
             Some(bytes) => packet::parts(id, &bytes, part),
             None => vec![Packet::Gone { id }],
@@ -366,6 +363,10 @@ impl Callee {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use utoipa::openapi::PathItem;
+
     use super::*;
 
     #[test]
@@ -391,5 +392,23 @@ mod tests {
             assert!(!is_forwarded(&Method::POST, path) && !is_forwarded(&Method::GET, path));
         }
         assert!(FOR_LEADER.iter().all(|path| COMMANDS.contains(path)));
+    }
+
+    /// The admin commands that no other member is given, and why.
+    const NOT_FORWARDED: [(&str, &str); 3] = [
+        ("/v1/keys/create", "a key is made on the machine at hand"),
+        ("/v1/keys/offer", "it makes a call to another member itself"),
+        ("/v1/token", "a fencing token is for a command that this member runs"),
+    ];
+
+    #[test]
+    fn every_admin_command_is_forwarded_or_says_why_not() {
+        let document = crate::api::openapi();
+        let is_admin = |item: &PathItem| item.post.as_ref().is_some_and(|it| it.security.is_some());
+        let admin = document.paths.paths.iter().filter(|(_, item)| is_admin(item));
+        let admin: BTreeSet<&str> = admin.map(|(path, _)| path.as_str()).collect();
+        let kept = NOT_FORWARDED.iter().map(|(path, _)| *path);
+        assert!(kept.clone().all(|path| !COMMANDS.contains(&path)));
+        assert_eq!(admin, COMMANDS.into_iter().chain(kept).collect());
     }
 }

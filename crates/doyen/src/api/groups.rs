@@ -58,7 +58,7 @@ async fn list_groups(State(app): State<App>) -> Json<GroupList> {
     params(("name" = String, Path, description = "The group.")),
     responses(
         (status = 200, description = "The group.", body = GroupReport),
-        (status = 404, description = "There is no such group.", body = Problem, content_type = "application/problem+json"),
+        (status = 404, description = "There is no such group.", body = Problem),
     ))]
 async fn show_group(
     State(app): State<App>,

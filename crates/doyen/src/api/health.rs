@@ -31,6 +31,7 @@ use super::groups::no_such_group;
 use super::problem::{Kind, Problem};
 use super::report::{Name, TERM_HEADER};
 use crate::clock::Moment;
+use crate::leadership::LeadershipState;
 use crate::node::status::Status;
 
 /// The paths for load balancers, which are answered even if there are too many connections.
@@ -83,6 +84,22 @@ struct Health {
     answer: Result<HealthOk, Problem>,
 }
 
+impl Health {
+    /// Whether this node leads. The clock was read for `state` after everything else, which is older.
+    fn of_lead(
+        status: &Status,
+        state: &LeadershipState,
+        detail: String,
+        leader: Option<Name>,
+    ) -> Self {
+        let answer = match state.is_leader() {
+            true => Ok(HealthOk { name: status.name.clone(), term: state.term.0 }),
+            false => Err(Kind::NoLease.with_detail(detail).with_leader(leader)),
+        };
+        Self { term: state.term, answer }
+    }
+}
+
 impl IntoResponse for Health {
     fn into_response(self) -> Response {
         ([(TERM_HEADER, self.term.to_string())], self.answer.map(Json)).into_response()
@@ -93,20 +110,14 @@ impl IntoResponse for Health {
 #[utoipa::path(get, path = "/leader", tag = "health", responses(
     (status = 200, description = "This node leads.", body = HealthOk,
         headers(("Doyen-Term" = u64, description = "The term."))),
-    (status = 503, description = "It does not.", body = Problem, content_type = "application/problem+json",
+    (status = 503, description = "It does not.", body = Problem,
         headers(("Doyen-Term" = u64, description = "The term."))),
 ))]
 async fn is_leader(State(app): State<App>) -> Health {
     let status = app.handle.status();
-    // The clock is read last, so that everything else is older.
     let state = app.handle.leadership().state();
-    let answer = match state.is_leader() {
-        true => Ok(HealthOk { name: status.name.clone(), term: state.term.0 }),
-        false => Err(Kind::NoLease
-            .with_detail(format!("{} does not hold a valid lease", status.name))
-            .with_leader(Name::of_leader(&status))),
-    };
-    Health { term: state.term, answer }
+    let detail = format!("{} does not hold a valid lease", status.name);
+    Health::of_lead(&status, &state, detail, Name::of_leader(&status))
 }
 
 /// Whether this node leads a group: it holds a valid lease of the group and is not about to give it up.
@@ -115,8 +126,8 @@ async fn is_leader(State(app): State<App>) -> Health {
     responses(
         (status = 200, description = "This node leads the group.", body = HealthOk,
             headers(("Doyen-Term" = u64, description = "The term of the grant."))),
-        (status = 404, description = "There is no such group.", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "It does not.", body = Problem, content_type = "application/problem+json",
+        (status = 404, description = "There is no such group.", body = Problem),
+        (status = 503, description = "It does not.", body = Problem,
             headers(("Doyen-Term" = u64, description = "The term of the grant."))),
     ))]
 async fn is_group_leader(State(app): State<App>, Path(group): Path<String>) -> Health {
@@ -124,22 +135,17 @@ async fn is_group_leader(State(app): State<App>, Path(group): Path<String>) -> H
     let Some(leadership) = app.handle.group(&group) else {
         return app.unhealthy(no_such_group(&group));
     };
-    // The clock is read last, so that everything else is older.
     let state = leadership.state();
-    let answer = match state.is_leader() {
-        true => Ok(HealthOk { name: status.name.clone(), term: state.term.0 }),
-        false => Err(Kind::NoLease
-            .with_detail(format!("{} does not lead group {group}", status.name))
-            .with_leader(state.leader.and_then(|leader| Name::of(&status, leader)))),
-    };
-    Health { term: state.term, answer }
+    let detail = format!("{} does not lead group {group}", status.name);
+    let leader = state.leader.and_then(|leader| Name::of(&status, leader));
+    Health::of_lead(&status, &state, detail, leader)
 }
 
 /// Whether this node follows a leader.
 #[utoipa::path(get, path = "/follower", tag = "health", responses(
     (status = 200, description = "This node follows a leader.", body = HealthOk,
         headers(("Doyen-Term" = u64, description = "The term."))),
-    (status = 503, description = "It does not.", body = Problem, content_type = "application/problem+json",
+    (status = 503, description = "It does not.", body = Problem,
         headers(("Doyen-Term" = u64, description = "The term."))),
 ))]
 async fn is_follower(State(app): State<App>) -> Health {
@@ -159,7 +165,7 @@ async fn is_follower(State(app): State<App>) -> Health {
 #[utoipa::path(get, path = "/livez", tag = "health", responses(
     (status = 200, description = "The event loop is running.", body = HealthOk,
         headers(("Doyen-Term" = u64, description = "The term."))),
-    (status = 503, description = "It is not.", body = Problem, content_type = "application/problem+json",
+    (status = 503, description = "It is not.", body = Problem,
         headers(("Doyen-Term" = u64, description = "The term."))),
 ))]
 async fn is_alive(State(app): State<App>) -> Health {
@@ -177,7 +183,7 @@ async fn is_alive(State(app): State<App>) -> Health {
 #[utoipa::path(get, path = "/readyz", tag = "health", responses(
     (status = 200, description = "This node knows the leader.", body = HealthOk,
         headers(("Doyen-Term" = u64, description = "The term."))),
-    (status = 503, description = "It does not.", body = Problem, content_type = "application/problem+json",
+    (status = 503, description = "It does not.", body = Problem,
         headers(("Doyen-Term" = u64, description = "The term."))),
 ))]
 async fn is_ready(State(app): State<App>) -> Health {

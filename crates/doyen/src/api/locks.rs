@@ -2,12 +2,12 @@
 //!
 //! They need no admin secret, like a permit: every client that can reach HTTP may take a lock, and what it shows is believed
 //! ([`doyen_core::lock`] says what follows from that). Only the leader answers; every other node says who leads. A call that
-//! shows its place may wait for the lock, for a third of a lease at most; so many calls may wait, the others are answered at
-//! once.
+//! shows its place may wait for the lock, for a third of a lease at most; the number of calls that may wait is limited, and
+//! the others are answered at once.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use axum::Json;
@@ -34,6 +34,7 @@ use crate::lock::{
     Acquire, HolderReport, Keep, LONGEST_OWNER, LockAnswer, LockList, LockReport, Release,
     Released, WaiterReport, fence_of, is_owner, parse_claim, token_of,
 };
+use crate::mutex::lock;
 use crate::node::Handle;
 use crate::node::timers::Timers;
 
@@ -104,7 +105,7 @@ impl Locks {
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
-        self.0.table.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0.table)
     }
 
     /// The term in which this node leads, by the clock at this moment.
@@ -313,21 +314,33 @@ fn claim_of(text: &str) -> Result<ClaimId, Problem> {
     parse_claim(text).ok_or_else(|| Kind::BadLock.with_detail(detail))
 }
 
-fn owner_of(owner: Option<String>) -> Result<String, Problem> {
-    match owner {
-        Some(owner) if !is_owner(&owner) => {
-            let detail = format!("owner: must be at most {LONGEST_OWNER} bytes of plain text");
-            Err(Kind::BadLock.with_detail(detail))
-        }
-        owner => Ok(owner.unwrap_or_default()),
+fn owner_of(owner: Option<&str>) -> Result<String, Problem> {
+    let owner = owner.unwrap_or_default();
+    let detail = || format!("owner: must be at most {LONGEST_OWNER} bytes of plain text");
+    is_owner(owner).then(|| owner.to_owned()).ok_or_else(|| Kind::BadLock.with_detail(detail()))
+}
+
+impl<T> OpenCall<T> {
+    /// Makes a request to the grantor, as the fields of the call say.
+    async fn ask(
+        &self,
+        request: Request,
+        [lock, claim]: [&str; 2],
+        owner: Option<&str>,
+        wait: Option<&str>,
+    ) -> Result<Response, Problem> {
+        let (lock, claim) = (parse_name(lock)?, claim_of(claim)?);
+        let wait = wait.map_or(Ok(Duration::ZERO), |wait| parse_time("wait", wait))?;
+        let by = (self.connection.client(), owner_of(owner)?);
+        let answer = self.app.locks.answer(&lock, claim, request, by, wait).await;
+        self.app.locks.respond(&self.app, &answer)
     }
 }
 
 /// The locks that are held or waited for.
 #[utoipa::path(get, path = "/v1/locks", tag = "locks", responses(
     (status = 200, description = "This node leads.", body = LockList),
-    (status = 409, description = "This node does not lead; the answer says which one does.", body = Problem,
-        content_type = "application/problem+json"),
+    (status = 409, description = "This node does not lead; the answer says which one does.", body = Problem),
 ))]
 async fn list(State(app): State<App>) -> Result<Json<LockList>, Problem> {
     app.locks.list().map(Json).ok_or_else(|| not_leader(&app.handle.status()))
@@ -340,21 +353,14 @@ async fn list(State(app): State<App>) -> Result<Json<LockList>, Problem> {
     responses(
         (status = 200, description = "The claim holds the lock.", body = LockAnswer),
         (status = 202, description = "It waits.", body = LockAnswer),
-        (status = 409, description = "This node does not lead; the answer says which one does.", body = Problem,
-            content_type = "application/problem+json"),
-        (status = 422, description = "The name, the claim, the owner or the time is wrong.", body = Problem,
-            content_type = "application/problem+json"),
-        (status = 429, description = "There are too many locks, waiting claims, or claims of this client.", body = Problem,
-            content_type = "application/problem+json"),
+        (status = 409, description = "This node does not lead; the answer says which one does.", body = Problem),
+        (status = 422, description = "The name, the claim, the owner or the time is wrong.", body = Problem),
+        (status = 429, description = "There are too many locks, waiting claims, or claims of this client.", body = Problem),
     ))]
 async fn acquire(Path(name): Path<String>, call: OpenCall<Acquire>) -> Result<Response, Problem> {
-    let Acquire { claim, wait, ticket, owner } = call.body;
-    let (name, claim) = (parse_name(&name)?, claim_of(&claim)?);
-    let wait = wait.map_or(Ok(Duration::ZERO), |wait| parse_time("wait", &wait))?;
+    let Acquire { claim, wait, ticket, owner } = &call.body;
     let request = Request::Acquire { ticket: ticket.map(Into::into) };
-    let by = (call.connection.client(), owner_of(owner)?);
-    let answer = call.app.locks.answer(&name, claim, request, by, wait).await;
-    call.app.locks.respond(&call.app, &answer)
+    call.ask(request, [&name, claim], owner.as_deref(), wait.as_deref()).await
 }
 
 /// Keeps a lock for another lease, from the sending of the request. A new leader learns of it by this call.
@@ -362,20 +368,14 @@ async fn acquire(Path(name): Path<String>, call: OpenCall<Acquire>) -> Result<Re
     params(("name" = String, Path, description = "The lock.")),
     responses(
         (status = 200, description = "The claim holds the lock.", body = LockAnswer),
-        (status = 409, description = "This node does not lead; the answer says which one does.", body = Problem,
-            content_type = "application/problem+json"),
-        (status = 410, description = "The claim does not hold the lock any more.", body = Problem,
-            content_type = "application/problem+json"),
-        (status = 422, description = "The name, the claim or the owner is wrong.", body = Problem,
-            content_type = "application/problem+json"),
+        (status = 409, description = "This node does not lead; the answer says which one does.", body = Problem),
+        (status = 410, description = "The claim does not hold the lock any more.", body = Problem),
+        (status = 422, description = "The name, the claim or the owner is wrong.", body = Problem),
     ))]
 async fn keep(Path(name): Path<String>, call: OpenCall<Keep>) -> Result<Response, Problem> {
-    let Keep { claim, token, owner } = call.body;
-    let (name, claim) = (parse_name(&name)?, claim_of(&claim)?);
-    let request = Request::Keep { fence: fence_of(FencingToken(token)) };
-    let by = (call.connection.client(), owner_of(owner)?);
-    let answer = call.app.locks.answer(&name, claim, request, by, Duration::ZERO).await;
-    call.app.locks.respond(&call.app, &answer)
+    let Keep { claim, token, owner } = &call.body;
+    let request = Request::Keep { fence: fence_of(FencingToken(*token)) };
+    call.ask(request, [&name, claim], owner.as_deref(), None).await
 }
 
 /// Gives a lock up, or a place in its queue.
@@ -383,16 +383,11 @@ async fn keep(Path(name): Path<String>, call: OpenCall<Keep>) -> Result<Response
     params(("name" = String, Path, description = "The lock.")),
     responses(
         (status = 200, description = "The claim is gone, or was not there.", body = Released),
-        (status = 409, description = "This node does not lead; the answer says which one does.", body = Problem,
-            content_type = "application/problem+json"),
-        (status = 422, description = "The name or the claim is wrong.", body = Problem,
-            content_type = "application/problem+json"),
+        (status = 409, description = "This node does not lead; the answer says which one does.", body = Problem),
+        (status = 422, description = "The name or the claim is wrong.", body = Problem),
     ))]
 async fn release(Path(name): Path<String>, call: OpenCall<Release>) -> Result<Response, Problem> {
-    let (name, claim) = (parse_name(&name)?, claim_of(&call.body.claim)?);
-    let by = (call.connection.client(), String::new());
-    let answer = call.app.locks.answer(&name, claim, Request::Release, by, Duration::ZERO).await;
-    call.app.locks.respond(&call.app, &answer)
+    call.ask(Request::Release, [&name, &call.body.claim], None, None).await
 }
 
 #[cfg(test)]

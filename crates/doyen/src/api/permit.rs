@@ -72,12 +72,9 @@ pub(super) fn admin_routes() -> OpenApiRouter<App> {
     params(("If-Match" = Option<String>, Header, description = "The term that the token is for, as in an ETag.")),
     responses(
         (status = 200, description = "This node leads.", body = TokenGiven),
-        (status = 401, description = "The admin secret is missing or wrong.", body = Problem,
-            content_type = "application/problem+json"),
-        (status = 409, description = "This node does not lead, or is about to transfer leadership.", body = Problem,
-            content_type = "application/problem+json"),
-        (status = 412, description = "The term is another one.", body = Problem,
-            content_type = "application/problem+json"),
+        (status = 401, description = "The admin secret is missing or wrong.", body = Problem),
+        (status = 409, description = "This node does not lead, or is about to transfer leadership.", body = Problem),
+        (status = 412, description = "The term is another one.", body = Problem),
     ))]
 async fn token(call: Call<Nothing>) -> Result<Json<TokenGiven>, Problem> {
     let work = call.app.handle.begin_work();
@@ -94,20 +91,15 @@ async fn token(call: Call<Nothing>) -> Result<Json<TokenGiven>, Problem> {
     params(("If-Match" = Option<String>, Header, description = "The term that the permit is for, as in an ETag.")),
     responses(
         (status = 200, description = "This node leads, and is bound until then.", body = PermitGiven),
-        (status = 409, description = "This node does not lead, or is about to transfer leadership.", body = Problem,
-            content_type = "application/problem+json"),
-        (status = 412, description = "The term is another one.", body = Problem,
-            content_type = "application/problem+json"),
-        (status = 422, description = "The time is not a duration, or is zero.", body = Problem,
-            content_type = "application/problem+json"),
+        (status = 409, description = "This node does not lead, or is about to transfer leadership.", body = Problem),
+        (status = 412, description = "The term is another one.", body = Problem),
+        (status = 422, description = "The time is not a duration, or is zero.", body = Problem),
     ))]
 async fn permit(call: OpenCall<PermitRequest>) -> Result<Json<PermitGiven>, Problem> {
     let lasting = parse_time("for", &call.body.lasting)?;
     let status = call.app.handle.status();
-    match call.app.handle.leadership().guard(lasting) {
-        Some(permit) => Ok(Json(given(&status, permit))),
-        None => Err(not_leader(&status)),
-    }
+    let permit = call.app.handle.leadership().guard(lasting);
+    permit.map(|permit| given(&status, permit)).ok_or_else(|| not_leader(&status))
 }
 
 /// The right to act as the leader of a group until a deadline. A group that is to move waits for it, at most until the end of
@@ -116,11 +108,9 @@ async fn permit(call: OpenCall<PermitRequest>) -> Result<Json<PermitGiven>, Prob
     params(("name" = String, Path, description = "The group.")),
     responses(
         (status = 200, description = "This node leads the group, and is bound until then.", body = PermitGiven),
-        (status = 404, description = "There is no such group.", body = Problem, content_type = "application/problem+json"),
-        (status = 409, description = "This node does not lead the group, or is about to give it up.", body = Problem,
-            content_type = "application/problem+json"),
-        (status = 422, description = "The time is not a duration, or is zero.", body = Problem,
-            content_type = "application/problem+json"),
+        (status = 404, description = "There is no such group.", body = Problem),
+        (status = 409, description = "This node does not lead the group, or is about to give it up.", body = Problem),
+        (status = 422, description = "The time is not a duration, or is zero.", body = Problem),
     ))]
 async fn group_permit(
     Path(group): Path<String>,
@@ -129,25 +119,23 @@ async fn group_permit(
     let lasting = parse_time("for", &call.body.lasting)?;
     let (handle, status) = (&call.app.handle, call.app.handle.status());
     let leadership = handle.group(&group).ok_or_else(|| no_such_group(&group))?;
-    match leadership.guard(lasting) {
-        Some(permit) => Ok(Json(given(&status, permit))),
-        None => {
-            let leader = leadership.state().leader.and_then(|leader| Name::of(&status, leader));
-            let detail = format!("{} does not lead group {group}", status.name);
-            Err(Kind::NotLeader.with_detail(detail).with_leader(leader))
-        }
-    }
+    let permit = leadership.guard(lasting);
+    permit.map(|permit| given(&status, permit)).ok_or_else(|| {
+        let leader = leadership.state().leader.and_then(|leader| Name::of(&status, leader));
+        let detail = format!("{} does not lead group {group}", status.name);
+        Kind::NotLeader.with_detail(detail).with_leader(leader)
+    })
 }
 
-fn given(status: &Status, permit: Permit) -> PermitGiven {
+fn given(status: &Status, permit: Permit) -> Json<PermitGiven> {
     let remaining = permit.deadline.since(Moment::now());
-    PermitGiven {
+    Json(PermitGiven {
         name: status.name.clone(),
         term: permit.term.0,
         token: permit.token.0,
         until: permit.deadline.as_nanos(),
         remaining_ms: u64::try_from(remaining.as_millis()).unwrap_or(u64::MAX),
-    }
+    })
 }
 
 pub(super) fn not_leader(status: &Status) -> Problem {

@@ -166,7 +166,7 @@ async fn members(State(app): State<App>) -> Json<Vec<MemberStatus>> {
 /// The latest changes of leadership that this node took part in or learned of, the oldest first.
 #[utoipa::path(get, path = "/v1/history", tag = "status", params(HistoryQuery, MemberQuery), responses(
     (status = 200, description = "The entries that this node has kept.", body = Vec<Entry>),
-    (status = 400, description = "The query is invalid.", body = Problem, content_type = "application/problem+json"),
+    (status = 400, description = "The query is invalid.", body = Problem),
 ))]
 async fn history(
     State(app): State<App>,
@@ -207,7 +207,7 @@ impl App {
         if leader.is_some() {
             status.last_leader = None;
         }
-        status.set_roles();
+        status.derive();
         let now = Moment::now();
         let valid = lease_deadline.filter(|&deadline| now < deadline);
         status.lease = valid.map(|deadline| Lease::new(deadline, now));

@@ -32,7 +32,7 @@ use super::server::ConnInfo;
 use super::watchers::Watcher;
 use super::{App, server};
 use crate::clock::Moment;
-use crate::node::status::{Entry, Status};
+use crate::node::status::{Entry, MemberStatus, Status};
 
 /// How often a comment is sent when there is nothing else to send, so that a broken connection is noticed.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -50,8 +50,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
     responses(
         (status = 200, content_type = "text/event-stream", body = String,
             description = "Events `snapshot` (a status) and `change` (an entry of the history)."),
-        (status = 503, description = "Too many watchers.", body = Problem,
-            content_type = "application/problem+json"),
+        (status = 503, description = "Too many watchers.", body = Problem),
     ))]
 async fn watch(
     State(app): State<App>,
@@ -163,26 +162,43 @@ fn source_of(status: &Status) -> String {
 
 /// The parts of a status that do not change all the time.
 fn without_times(status: &Status) -> Status {
-    let mut status = Status { taken_at: Moment::default(), ..status.clone() };
-    if let Some(lease) = &mut status.lease {
+    let mut status = status.clone();
+    // Every field is named, so that a new one must be considered.
+    #[rustfmt::skip]
+    let Status {
+        cluster: _, algorithm: _, version: _, configuration: _, keys: _, id: _, name: _, incarnation: _, role: _, leader: _,
+        term: _, job: _, why: _, rejoining: _, drained: _, never_leads: _, next: _, succession: _,
+        last_leader, lease, work_ms, retiring_ms, drained_remaining_ms, preference, pause, members, taken_at,
+    } = &mut status;
+    *taken_at = Moment::default();
+    if let Some(lease) = lease {
         (lease.until, lease.remaining_ms) = (0, 0);
     }
-    if let Some(preferred) = &mut status.preference {
+    if let Some(preferred) = preference {
         preferred.remaining_ms = 0;
     }
-    if let Some(last) = &mut status.last_leader {
+    if let Some(last) = last_leader {
         last.last_heard_ms = 0;
     }
-    if let Some(pause) = &mut status.pause {
+    if let Some(pause) = pause {
         pause.remaining_ms = 0;
     }
-    status.work_ms = status.work_ms.map(|_| 0);
-    status.retiring_ms = status.retiring_ms.map(|_| 0);
-    status.drained_remaining_ms = status.drained_remaining_ms.map(|_| 0);
-    for member in &mut status.members {
-        (member.last_seen_ms, member.rtt_us) = (None, None);
-        member.penalty_remaining_ms = member.penalty_remaining_ms.map(|_| 0);
-        member.failed_ms_ago = member.failed_ms_ago.map(|_| 0);
+    for time in [work_ms, retiring_ms, drained_remaining_ms] {
+        *time = time.map(|_| 0);
+    }
+    for member in members {
+        #[rustfmt::skip]
+        let MemberStatus {
+            id: _, name: _, address: _, observed_address: _, role: _, priority: _, witness: _, reachable: _,
+            config_mismatch: _, rejected: _, unreachable: _, eligible: _, recent_failures: _,
+            last_seen_ms, rtt_us, penalty_remaining_ms, failed_ms_ago, notices,
+        } = member;
+        // They say what other fields say, with times.
+        notices.clear();
+        (*last_seen_ms, *rtt_us) = (None, None);
+        for time in [penalty_remaining_ms, failed_ms_ago] {
+            *time = time.map(|_| 0);
+        }
     }
     status
 }

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::Limits;
+use crate::mutex::lock;
 
 /// The watchers of each client. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -33,13 +34,9 @@ impl Watchers {
         Self { most, most_of_client, clients: Arc::default() }
     }
 
-    fn clients(&self) -> MutexGuard<'_, BTreeMap<IpAddr, u32>> {
-        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// None if there are too many.
     pub(super) fn admit(&self, client: IpAddr) -> Option<Watcher> {
-        let mut clients = self.clients();
+        let mut clients = lock(&self.clients);
         let (all, own): (u32, u32) =
             (clients.values().sum(), clients.get(&client).copied().unwrap_or_default());
         if all >= self.most || own >= self.most_of_client {
@@ -50,13 +47,13 @@ impl Watchers {
     }
 
     pub(super) fn count(&self) -> u32 {
-        self.clients().values().sum()
+        lock(&self.clients).values().sum()
     }
 }
 
 impl Drop for Watcher {
     fn drop(&mut self) {
-        let mut clients = self.watchers.clients();
+        let mut clients = lock(&self.watchers.clients);
         if let Some(count) = clients.get_mut(&self.client) {
             *count -= 1;
             if *count == 0 {

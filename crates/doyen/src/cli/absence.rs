@@ -50,7 +50,7 @@ fn names_of_those_who_reach(status: &Status, leader: &MemberStatus) -> Vec<Strin
     reach.map(|it| it.name.clone()).collect()
 }
 
-/// That so many members are needed.
+/// Says that this many members are needed.
 pub(crate) fn needs(needed: usize) -> String {
     if needed == 1 { "1 is needed".to_owned() } else { format!("{needed} are needed") }
 }

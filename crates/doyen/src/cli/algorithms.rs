@@ -13,7 +13,7 @@ use super::{Answer, terminal};
 #[derive(Args, Debug)]
 pub(crate) struct Algorithms {
     /// Explain this one
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", value_parser = super::election::algorithm(), hide_possible_values = true)]
     algorithm: Option<Algorithm>,
 
     /// Print one JSON array, or one object for a NAME

@@ -72,7 +72,7 @@ impl ChangeHook {
     async fn tell(&self, state: State, handle: &Handle) {
         for _ in 0..TRIES {
             let Err(error) = self.tell_once(state, handle).await else { return };
-            warn!("hooks.change: {error}");
+            warn!(event = "hook-failed", reason = %error, "hooks.change: {error}");
             sleep(PAUSE).await;
             let now = handle.leadership().state();
             if (now.leader, now.term, now.role) != state {

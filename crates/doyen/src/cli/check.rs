@@ -45,10 +45,9 @@ const NOT_WITH_PART: [&str; 33] = [
 
 /// Random runs draw their faults, and have neither a timer model nor limits but time.
 #[rustfmt::skip]
-const NOT_WITH_RANDOM: [&str; 26] = [
-    "crashes", "restarts", "losses", "duplications", "suspicions", "campaigns", "transfers", "commands", "rejoins",
-    "replacements", "clones", "releases", "part", "terms", "mixed_timings", "timers", "expiries", "detection", "drift", "from",
-    "max_states", "max_memory", "max_depth", "no_reduction", "snapshots", "tells",
+const NOT_WITH_RANDOM: [&str; 12] = [
+    "part", "terms", "mixed_timings", "timers", "expiries", "detection", "drift", "from", "max_states", "max_memory",
+    "max_depth", "no_reduction",
 ];
 
 /// Explore every run of an election, of mutual exclusion or of a service within a fault budget, or make random runs
@@ -220,7 +219,7 @@ struct Faults {
 struct Random {
     /// Make random runs in the simulator instead: random faults, each time followed by calm [default mode: hardened].
     /// No fault budget, timer model or limit but --max-time goes with it
-    #[arg(long, conflicts_with_all = NOT_WITH_RANDOM)]
+    #[arg(long, conflicts_with_all = Budget::NAMES.into_iter().chain(NOT_WITH_RANDOM))]
     random: bool,
 
     /// Never repair faults: members stay down and links stay cut, but a majority stays connected and must keep a leader
@@ -338,7 +337,7 @@ fn parse_size(text: &str) -> Result<u64, &'static str> {
     size.ok_or("write for example 512MB or 2GB")
 }
 
-/// In thousandths.
+/// Reads a share, and returns it in thousandths.
 fn parse_drift(text: &str) -> Result<u32, &'static str> {
     let drift = text.parse().ok().filter(|drift| (0.0..1.0).contains(drift));
     drift.map(|drift: f64| (drift * 1000.0).round() as u32).ok_or("use a number from 0 to below 1")

@@ -53,7 +53,7 @@ const WHICH: &str = "which node? Give --node URL or DOYEN_NODE";
 /// How many members are asked at once: fewer than the admin socket has connections.
 const AT_ONCE: usize = 8;
 
-/// In bytes.
+/// The longest answer that is read, in bytes.
 const LONGEST_ANSWER: u64 = 16 * 1024 * 1024;
 
 /// An address or a member does not answer, or not as a node does.
@@ -136,8 +136,12 @@ impl NodesFlags {
     }
 }
 
+/// A node, and the rights of an operator.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct SecretFlags {
+pub(crate) struct OperatorFlags {
+    #[command(flatten)]
+    node: NodeFlags,
+
     /// File with the admin secret, for a node that accepts admin commands over HTTP [default:
     /// `DOYEN_SECRET_FILE`, or none: the configured node is commanded over its admin socket]
     #[arg(long, value_name = "FILE", help_heading = "Node")]
@@ -198,44 +202,6 @@ impl NodeFlags {
         }
     }
 
-    /// The way to what the node knows, or, with the rights of an operator, to what another member does.
-    pub(crate) fn connect_to(
-        &self,
-        member: Option<&String>,
-        secret: &SecretFlags,
-    ) -> Result<AdminClient> {
-        if member.is_some() { self.connect_admin(secret) } else { self.connect_reader() }
-    }
-
-    /// The way of admin commands.
-    pub(crate) fn connect_admin(&self, secret: &SecretFlags) -> Result<AdminClient> {
-        let http = |url, file: &Path| {
-            let client = self.client(url, ANSWER_TIMEOUT)?;
-            Ok(AdminClient::Http { client, secret: Some(read_secret(file)?) })
-        };
-        let named = || self.unless_configured("DOYEN_SECRET_FILE").map(PathBuf::from);
-        if let Some(file) = secret.secret_file.clone().or_else(named) {
-            return http(self.url()?, &file);
-        }
-        let given = self.given_url()?;
-        let settings = match given {
-            Some(_) => self.settings("an admin command needs the admin secret: give --secret-file"),
-            None => self.settings(WHICH),
-        }?;
-        let own = settings.http.map(url_of);
-        if let Some(given) = given.filter(|given| Some(given) != own.as_ref()) {
-            bail!(
-                "{given} is not the node that is configured here, and is not shown its admin secret: give --secret-file"
-            );
-        }
-        // An earlier release had no socket.
-        let (state_dir, secret) = (&settings.state_dir, settings.state_dir.join(api::SECRET_FILE));
-        match own.filter(|_| !state_dir.join(api::SOCKET_FILE).exists() && secret.exists()) {
-            Some(url) => http(url, &secret),
-            None => Ok(AdminClient::Socket(LocalAdmin::of(state_dir, ANSWER_TIMEOUT))),
-        }
-    }
-
     fn url(&self) -> Result<String> {
         if let Some(url) = self.given_url()? {
             return Ok(url);
@@ -270,6 +236,43 @@ impl NodeFlags {
             Err(_) => {
                 bail!("{wanted}, or --config FILE, or change to the folder of its doyen.toml")
             }
+        }
+    }
+}
+
+impl OperatorFlags {
+    /// The way to what the node knows, or, with the rights of an operator, to what another member does.
+    pub(crate) fn connect_to(&self, member: Option<&String>) -> Result<AdminClient> {
+        if member.is_some() { self.connect_admin() } else { self.node.connect_reader() }
+    }
+
+    /// The way of admin commands.
+    pub(crate) fn connect_admin(&self) -> Result<AdminClient> {
+        let Self { node, secret_file } = self;
+        let http = |url, file: &Path| {
+            let client = node.client(url, ANSWER_TIMEOUT)?;
+            Ok(AdminClient::Http { client, secret: Some(read_secret(file)?) })
+        };
+        let named = || node.unless_configured("DOYEN_SECRET_FILE").map(PathBuf::from);
+        if let Some(file) = secret_file.clone().or_else(named) {
+            return http(node.url()?, &file);
+        }
+        let given = node.given_url()?;
+        let settings = match given {
+            Some(_) => node.settings("an admin command needs the admin secret: give --secret-file"),
+            None => node.settings(WHICH),
+        }?;
+        let own = settings.http.map(url_of);
+        if let Some(given) = given.filter(|given| Some(given) != own.as_ref()) {
+            bail!(
+                "{given} is not the node that is configured here, and is not shown its admin secret: give --secret-file"
+            );
+        }
+        // An earlier release had no socket.
+        let (state_dir, secret) = (&settings.state_dir, settings.state_dir.join(api::SECRET_FILE));
+        match own.filter(|_| !state_dir.join(api::SOCKET_FILE).exists() && secret.exists()) {
+            Some(url) => http(url, &secret),
+            None => Ok(AdminClient::Socket(LocalAdmin::of(state_dir, ANSWER_TIMEOUT))),
         }
     }
 }

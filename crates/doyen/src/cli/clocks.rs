@@ -4,7 +4,6 @@
 //! channel, and sets no clock.
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
@@ -15,9 +14,9 @@ use doyen_core::clocks::{self, Finding, Limits, Reading, Round, Standing};
 use doyen_core::time::Span;
 use serde::Serialize;
 
-use super::Answer;
-use super::client::{self, AdminClient, NodeFlags, SecretFlags, parse_time, path_to};
+use super::client::{self, AdminClient, OperatorFlags, parse_time, path_to};
 use super::terminal::{BAD, FAINT, count, span, styled, table};
+use super::{Answer, terminal};
 
 /// Compare the wall clocks of all members, and say by how much each would have to be corrected
 #[derive(Args, Debug)]
@@ -35,7 +34,7 @@ Examples:
 Exit: 0 the clocks of all members are close together, 1 they are not, or a member does not answer, 3 the node cannot be
 reached.")]
 pub(crate) struct Clocks {
-    /// Poll each member so many times; the fastest answer counts
+    /// Number of polls of each member; the fastest answer counts
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: u32,
 
@@ -44,10 +43,7 @@ pub(crate) struct Clocks {
     within: Duration,
 
     #[command(flatten)]
-    node: NodeFlags,
-
-    #[command(flatten)]
-    secret: SecretFlags,
+    operator: OperatorFlags,
 
     /// Print one JSON object
     #[arg(long)]
@@ -122,7 +118,7 @@ fn poll(client: &AdminClient, member: &String, rounds: u32) -> Result<Reading, S
 
 impl Clocks {
     pub(crate) fn run(self) -> Result<Answer> {
-        let client = self.node.connect_admin(&self.secret)?;
+        let client = self.operator.connect_admin()?;
         let status = client.status()?;
         let names: Vec<String> = status.members.iter().map(|it| it.name.clone()).collect();
         let answers = client::in_parallel(&names, |name| poll(&client, name, self.rounds));
@@ -142,11 +138,7 @@ impl Clocks {
             average_us: round.average.map(|average| average / 1000),
             members,
         };
-        let text = match self.json {
-            true => serde_json::to_string(&report)? + "\n",
-            false => report.render(),
-        };
-        anstream::stdout().lock().write_all(text.as_bytes())?;
+        terminal::print(self.json, &report, Report::render)?;
         Ok(if report.agreed { Answer::Yes } else { Answer::No })
     }
 }
@@ -254,7 +246,7 @@ mod tests {
 
     const MS: i64 = 1_000_000;
 
-    /// An answer after 2 ms of a member whose clock is so many milliseconds ahead.
+    /// An answer after 2 ms of a member whose clock is this many milliseconds ahead.
     fn ahead(millis: i64) -> Result<Reading, String> {
         Ok(Reading { sent: 0, received: 2 * MS, clock: (millis + 1) * MS })
     }

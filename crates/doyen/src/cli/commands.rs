@@ -2,7 +2,6 @@
 //!
 //! The node forwards a command that is for the leader, or for another member, and passes on the answer.
 
-use std::io::{self, Write};
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
@@ -12,8 +11,8 @@ use doyen::clock;
 use serde::Serialize;
 use serde_json::json;
 
-use super::client::{CommandResult, NodeFlags, SecretFlags, parse_time, path_to};
-use super::{Answer, system};
+use super::client::{CommandResult, OperatorFlags, parse_time, path_to};
+use super::{Answer, system, terminal};
 
 const EXITS: &str = "\
 Any member may be asked: it forwards what is for another one.
@@ -141,10 +140,7 @@ pub(crate) enum Admin {
 #[derive(Args, Debug)]
 pub(crate) struct CommandFlags {
     #[command(flatten)]
-    node: NodeFlags,
-
-    #[command(flatten)]
-    secret: SecretFlags,
+    operator: OperatorFlags,
 
     /// Reject the command unless this is the current term
     #[arg(long, value_name = "TERM", help_heading = "Node")]
@@ -196,27 +192,24 @@ impl CommandFlags {
         command: &str,
         body: &impl Serialize,
     ) -> Result<Answer> {
-        let client = self.node.connect_admin(&self.secret)?;
+        let client = self.operator.connect_admin()?;
         let path = path_to(&format!("/v1/{command}"), member)?;
-        let mut out = io::stdout().lock();
         match client.command(&path, body, self.if_term)? {
-            CommandResult::Accepted(accepted) if self.json => {
-                writeln!(out, "{}", serde_json::to_string(&accepted)?)?;
-                Ok(Answer::Yes)
-            }
-            CommandResult::Accepted(Accepted { name, accepted, term, note }) => {
-                writeln!(out, "{name} {accepted} (term {term})")?;
-                note.iter().try_for_each(|note| writeln!(out, "{note}"))?;
+            CommandResult::Accepted(accepted) => {
+                terminal::print(self.json, &accepted, render)?;
                 Ok(Answer::Yes)
             }
             CommandResult::Rejected(problem) => {
-                if self.json {
-                    writeln!(out, "{}", serde_json::to_string(&problem)?)?;
-                }
+                terminal::print(self.json, &problem, |_| String::new())?;
                 rejected(&problem)
             }
         }
     }
+}
+
+fn render(Accepted { name, accepted, term, note }: &Accepted) -> String {
+    let note = note.iter().map(|note| format!("{note}\n"));
+    format!("{name} {accepted} (term {term})\n") + &note.collect::<String>()
 }
 
 /// A correct command that the node rejects is an answer; everything else is an error.

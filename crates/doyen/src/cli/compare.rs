@@ -4,14 +4,14 @@
 mod tables;
 
 use std::collections::BTreeSet;
-use std::io;
+use std::io::{self, StdoutLock};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use doyen_core::registry::Purpose;
-use doyen_report::claims::{self, EntryTable, Selection, Table};
+use doyen_report::claims::{self, Claim, EntryTable, Selection, Table};
 use doyen_report::plan::{
     DEFAULT_PLAN, DEFAULT_PLAN_NAME, EXCLUSION_PLAN, EXCLUSION_PLAN_NAME, Limits, Plan,
 };
@@ -20,6 +20,7 @@ use doyen_report::row::{self, Row};
 use doyen_report::sweep;
 use doyen_sim::metrics::Outcome;
 use doyen_sim::scenario::Case;
+use serde::Serialize;
 use serde_json::json;
 
 use super::progress::Progress;
@@ -122,75 +123,75 @@ impl Compare {
     }
 
     fn run_literature(&self) -> Result<Answer> {
-        let [mut csv, mut json, mut html] = output::create_all(self.files(), false)?;
-        let spinner = Progress::spinner("simulating the literature");
-        let tables = claims::tables(&in_parallel);
-        let claims = claims::claims(Purpose::Elects, &in_parallel);
-        drop(spinner);
-        if let Some(csv) = &mut csv {
-            csv.write_text(&tables::csv(&tables))?;
-        }
-        if let Some(json) = &mut json {
-            let document = json!({ "tables": tables, "claims": claims });
-            json.write_text(&format!("{}\n", serde_json::to_string_pretty(&document)?))?;
-        }
-        if let Some(html) = &mut html {
-            let sections = report::sections(&tables, &claims);
-            html.write_text(&page_of(DEFAULT_PLAN_NAME, DEFAULT_PLAN, sections, "")?)?;
-        }
-        output::finish_all([csv, json, html])?;
-        if !output::is_stdout(self.files()) {
-            let mut out = io::stdout().lock();
-            tables::write(&mut out, &tables)?;
-            tables::write_claims(&mut out, &claims, self.evidence)?;
-        }
-        output::note_written(self.files());
+        let tables = self.run_tables(
+            || (claims::tables(&in_parallel), claims::claims(Purpose::Elects, &in_parallel)),
+            |table: &Table| (table.algorithm, &table.rows),
+            |tables, claims| {
+                let sections = report::sections(tables, claims);
+                page_of(DEFAULT_PLAN_NAME, DEFAULT_PLAN, sections, "")
+            },
+            |out, tables| tables::write(out, tables),
+        )?;
         // A formula in a table that does not hold is a mistake of doyen, unlike a wrong claim.
         let holds = |table: &Table| table.rows.iter().all(|row| row.matches || !row.exhaustive);
         Ok(if tables.iter().all(holds) { Answer::Yes } else { Answer::No })
     }
 
     fn run_exclusion(&self) -> Result<Answer> {
-        let [mut csv, mut json, mut html] = output::create_all(self.files(), false)?;
-        let spinner = Progress::spinner("simulating the literature");
         let selection = Selection {
             members: self.members.as_ref().map(|Sizes(sizes)| sizes.clone()).unwrap_or_default(),
             cases: self.load.iter().map(|load| load.case()).collect(),
         };
-        let tables = claims::entry_tables(&selection, &in_parallel);
         // The verdicts are about what the sources print, at sizes of their own.
-        let claims = match selection == Selection::default() {
+        let claims = || match selection == Selection::default() {
             true => claims::claims(Purpose::Excludes, &in_parallel),
             false => Vec::new(),
         };
+        let tables = self.run_tables(
+            || (claims::entry_tables(&selection, &in_parallel), claims()),
+            |table: &EntryTable| (table.algorithm, &table.rows),
+            |tables, claims| {
+                let sections = report::entry_sections(tables, claims);
+                page_of(EXCLUSION_PLAN_NAME, EXCLUSION_PLAN, sections, "--exclusion ")
+            },
+            |out, tables| tables::write_entries(out, tables),
+        )?;
+        let holds = |table: &EntryTable| table.rows.iter().all(|row| row.matches);
+        Ok(if tables.iter().all(holds) { Answer::Yes } else { Answer::No })
+    }
+
+    /// Measures tables and verdicts, and writes them to where they are wanted.
+    fn run_tables<T: Serialize, R: Serialize>(
+        &self,
+        measure: impl FnOnce() -> (Vec<T>, Vec<Claim>),
+        rows: impl Fn(&T) -> (&str, &Vec<R>),
+        page: impl FnOnce(&[T], &[Claim]) -> Result<String>,
+        show: impl FnOnce(&mut StdoutLock<'_>, &[T]) -> io::Result<()>,
+    ) -> Result<Vec<T>> {
+        let [mut csv, mut json, mut html] = output::create_all(self.files(), false)?;
+        let spinner = Progress::spinner("simulating the literature");
+        let (tables, claims) = measure();
         drop(spinner);
         if let Some(csv) = &mut csv {
-            csv.write_text(&tables::entry_csv(&tables))?;
+            csv.write_text(&tables::csv(tables.iter().map(rows)))?;
         }
         if let Some(json) = &mut json {
             let document = json!({ "tables": tables, "claims": claims });
             json.write_text(&format!("{}\n", serde_json::to_string_pretty(&document)?))?;
         }
         if let Some(html) = &mut html {
-            let sections = report::entry_sections(&tables, &claims);
-            html.write_text(&page_of(
-                EXCLUSION_PLAN_NAME,
-                EXCLUSION_PLAN,
-                sections,
-                "--exclusion ",
-            )?)?;
+            html.write_text(&page(&tables, &claims)?)?;
         }
         output::finish_all([csv, json, html])?;
         if !output::is_stdout(self.files()) {
             let mut out = io::stdout().lock();
-            tables::write_entries(&mut out, &tables)?;
+            show(&mut out, &tables)?;
             if !claims.is_empty() {
                 tables::write_claims(&mut out, &claims, self.evidence)?;
             }
         }
         output::note_written(self.files());
-        let holds = |table: &EntryTable| table.rows.iter().all(|row| row.matches);
-        Ok(if tables.iter().all(holds) { Answer::Yes } else { Answer::No })
+        Ok(tables)
     }
 
     fn run_plan(&self, path: &Path) -> Result<Answer> {

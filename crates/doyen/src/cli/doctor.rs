@@ -1,7 +1,6 @@
-//! `doyen doctor`: asks every member about itself, compares the answers, and says what to mend.
+//! `doyen doctor`: asks every member about itself, compares the answers, and says what to fix.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -13,11 +12,11 @@ use doyen_core::protocol::Role;
 use doyen_sim::words::listed;
 use serde::Serialize;
 
-use super::Answer;
-use super::client::{self, AdminClient, NodeFlags, SecretFlags, path_to};
+use super::client::{self, AdminClient, OperatorFlags, path_to};
 use super::clocks::timed;
 use super::keys::ways_on;
 use super::terminal::{BAD, FAINT, GOOD, count, span, styled};
+use super::{Answer, terminal};
 
 /// Clocks that differ by more make histories and logs of different members hard to compare.
 const CLOCK_OFFSET_MS: i64 = 1000;
@@ -25,7 +24,7 @@ const CLOCK_OFFSET_MS: i64 = 1000;
 /// A leader that is about to transfer leadership for longer waits for something that may not end.
 const RETIRING_MS: u64 = 10_000;
 
-/// Compare keys, lists, timing, versions, clocks and reachability of all members, and say what to mend
+/// Compare keys, lists, timing, versions, clocks and reachability of all members, and say what to fix
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Every member is asked through this one, over the sealed channel, also whether its hooks and its command fail. Each
@@ -39,10 +38,7 @@ Examples:
 Exit: 0 nothing must be mended, 1 something must, 3 the node cannot be reached.")]
 pub(crate) struct Doctor {
     #[command(flatten)]
-    node: NodeFlags,
-
-    #[command(flatten)]
-    secret: SecretFlags,
+    operator: OperatorFlags,
 
     /// Print one JSON object
     #[arg(long)]
@@ -58,7 +54,7 @@ enum Severity {
     Should,
 }
 
-/// Something to mend.
+/// Something to fix.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 struct Finding {
     severity: Severity,
@@ -107,20 +103,14 @@ pub(crate) fn examine(client: &AdminClient) -> Result<(Diagnosis, Vec<Examined>)
 
 impl Doctor {
     pub(crate) fn run(self) -> Result<Answer> {
-        let client = self.node.connect_admin(&self.secret)?;
+        let client = self.operator.connect_admin()?;
         let (own, examined) = examine(&client)?;
         let findings = findings(&own, &examined);
         let healthy = findings.iter().all(|finding| finding.severity != Severity::Must);
         let (cluster, name) = (&own.status.cluster, &own.status.name);
-        let text = match self.json {
-            true => {
-                let (members, findings) = (examined.len(), &findings[..]);
-                let report = Report { cluster, asked_through: name, members, healthy, findings };
-                serde_json::to_string(&report)? + "\n"
-            }
-            false => render(&own, examined.len(), &findings),
-        };
-        anstream::stdout().lock().write_all(text.as_bytes())?;
+        let (members, findings) = (examined.len(), &findings[..]);
+        let report = Report { cluster, asked_through: name, members, healthy, findings };
+        terminal::print(self.json, &report, |_| render(&own, members, findings))?;
         Ok(if healthy { Answer::Yes } else { Answer::No })
     }
 }
@@ -138,8 +128,8 @@ fn render(own: &Diagnosis, members: usize, findings: &[Finding]) -> String {
     }
     let asked = format!("{members} of {}, asked through {}", status.cluster, status.name);
     let _ = match findings {
-        [] => writeln!(text, "{}: {asked}", styled(GOOD, "nothing to mend")),
-        some => writeln!(text, "{} to mend: {asked}", count(some.len() as u64, "thing")),
+        [] => writeln!(text, "{}: {asked}", styled(GOOD, "nothing to fix")),
+        some => writeln!(text, "{} to fix: {asked}", count(some.len() as u64, "thing")),
     };
     text
 }
@@ -149,12 +139,22 @@ fn findings(own: &Diagnosis, examined: &[Examined]) -> Vec<Finding> {
     let mut list = List(Vec::new());
     let answers: Vec<(&Examined, &Diagnosis)> =
         examined.iter().filter_map(|it| Some((it, it.answer.as_ref().ok()?))).collect();
-    for Examined { name, answer, .. } in examined {
-        if let Err(why) = answer {
-            list.silent(own, name, why);
+    list.pause(own);
+    if is_cut_off(own) {
+        list.add(
+            Severity::Must,
+            &own.status.name,
+            "receives nothing from any other member",
+            "check the network of its own machine; if that works, start the other nodes",
+        );
+    } else {
+        for Examined { name, answer, .. } in examined {
+            if let Err(why) = answer {
+                list.silent(own, name, why);
+            }
         }
+        list.leadership(own);
     }
-    list.leadership(own);
     let way_on = ways_on(answers.iter().map(|(_, answer)| &answer.keys));
     for (examined, answer) in &answers {
         list.member(own, examined, answer);
@@ -171,6 +171,13 @@ fn findings(own: &Diagnosis, examined: &[Examined]) -> Vec<Finding> {
     findings.sort();
     findings.dedup();
     findings
+}
+
+/// Whether nothing arrives at the asked member. Then the others need not be told, each, to start.
+fn is_cut_off(own: &Diagnosis) -> bool {
+    let mut others = own.status.members.iter().filter(|member| member.id != own.status.id);
+    own.status.members.len() > 2
+        && others.all(|member| !member.reachable && member.rejected_for().is_none())
 }
 
 /// The findings so far.
@@ -205,8 +212,9 @@ impl List {
         }
         let fix = match member.and_then(MemberStatus::rejected_for) {
             Some("key") => format!(
-                "give {asked} and {name} the same key file (mode 0600), that of the members which reach each other; then \
-                 `doyen reload-keys` there"
+                "give {asked} and {name} the same key file (mode 0600), from a member that reaches a majority; then \
+                 `doyen reload-keys` there. If {name} runs from the folder of an earlier member list, stop it instead: its id may \
+                 be another member's now"
             ),
             Some("version") => "upgrade it, or finish the upgrade of the others".to_owned(),
             Some("cluster") => format!("set `cluster` as {asked} has it, and restart it"),
@@ -221,14 +229,19 @@ impl List {
         self.add(Severity::Must, name, problem, fix);
     }
 
-    fn leadership(&mut self, own: &Diagnosis) {
+    fn pause(&mut self, own: &Diagnosis) {
         if let Some(paused) = own.status.paused() {
             let severity = match own.status.leader {
                 Some(_) => Severity::Should,
                 None => Severity::Must,
             };
             self.add(severity, &own.status.name, paused, "`doyen resume` ends the pause");
-        } else if own.status.leader.is_none() {
+        }
+    }
+
+    /// That there is no leader, unless a pause of elections is why.
+    fn leadership(&mut self, own: &Diagnosis) {
+        if own.status.leader.is_none() && own.status.paused().is_none() {
             let fix = "`doyen explain` says what an election waits for";
             self.add(Severity::Must, &own.status.name, "knows no leader", fix);
         }

@@ -3,6 +3,7 @@
 
 use anyhow::{Result, anyhow, bail};
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use doyen_core::config::Mode;
 use doyen_core::registry::Algorithm;
 use doyen_core::time::Span;
@@ -11,7 +12,7 @@ use doyen_sim::scenario::{Convention, Initiators, MemberList, RingOrder, Scenari
 #[derive(Args, Debug)]
 pub(crate) struct Election {
     /// One that elects (bully, quorum, ...) or one that excludes (ricart-agrawala, ...); `doyen algorithms` lists them
-    #[arg(long, short, value_name = "NAME", help_heading = "Election")]
+    #[arg(long, short, value_name = "NAME", value_parser = algorithm(), hide_possible_values = true, help_heading = "Election")]
     algorithm: Option<Algorithm>,
 
     /// How many, or which: 5 (the members 1 to 5), 0..7 or 17,24,33
@@ -84,32 +85,33 @@ pub(crate) struct Election {
 impl Election {
     /// Sets in `scenario` what the flags say.
     pub(crate) fn apply(&self, scenario: &mut Scenario) -> Result<()> {
-        set(&mut scenario.algorithm, &self.algorithm);
-        set(&mut scenario.members, &self.members);
-        set(&mut scenario.mode, &self.mode);
-        set(&mut scenario.initiators, &self.initiators);
-        set(&mut scenario.leader, &self.leader);
-        set(&mut scenario.ring, &self.ring);
-        set(&mut scenario.convention, &self.convention);
-        set(&mut scenario.announce, &self.announce);
-        set(&mut scenario.fifo, &self.fifo);
-        set(&mut scenario.window, &self.window);
-        set(&mut scenario.heartbeat, &self.heartbeat);
-        set(&mut scenario.preempt, &self.preempt);
-        set(&mut scenario.detector, &self.detector);
-        scenario.contact_dead = self.contact_dead.unwrap_or(scenario.contact_dead);
-        scenario.reliable = self.reliable.unwrap_or(scenario.reliable);
-        if !self.dead.is_empty() {
-            scenario.dead.clone_from(&self.dead);
+        // Every flag is named, so that none is accepted and ignored.
+        #[rustfmt::skip]
+        let Self {
+            algorithm, members, mode, initiators, dead, leader, attr, ring, convention, contact_dead, announce, fifo, reliable,
+            window, heartbeat, preempt, detector,
+        } = self;
+        set!(scenario: algorithm, members, mode, initiators, leader, ring, convention, announce, fifo);
+        set!(scenario: window, heartbeat, preempt, detector);
+        scenario.contact_dead = contact_dead.unwrap_or(scenario.contact_dead);
+        scenario.reliable = reliable.unwrap_or(scenario.reliable);
+        if !dead.is_empty() {
+            scenario.dead.clone_from(dead);
         }
-        for (place, (id, value)) in self.attr.iter().enumerate() {
-            if self.attr[..place].iter().any(|(other, _)| other == id) {
+        for (place, (id, value)) in attr.iter().enumerate() {
+            if attr[..place].iter().any(|(other, _)| other == id) {
                 bail!("--attr: member {id} is given two attributes");
             }
             scenario.attr.insert(id.to_string(), *value);
         }
         Ok(())
     }
+}
+
+/// Any algorithm, by its name.
+pub(crate) fn algorithm() -> impl TypedValueParser<Value = Algorithm> {
+    PossibleValuesParser::new(Algorithm::ALL.map(Algorithm::name))
+        .try_map(|name| name.parse::<Algorithm>())
 }
 
 /// Reads `3=90`.
@@ -122,11 +124,15 @@ fn attribute(text: &str) -> Result<(u32, i64), String> {
     })
 }
 
-pub(crate) fn set<T: Clone>(field: &mut Option<T>, flag: &Option<T>) {
-    if flag.is_some() {
-        field.clone_from(flag);
-    }
+/// Sets fields of a scenario from the flags of the same names, where these are given.
+macro_rules! set {
+    ($scenario:ident: $($flag:ident),+) => {
+        $(if $flag.is_some() {
+            $scenario.$flag.clone_from($flag);
+        })+
+    };
 }
+pub(crate) use set;
 
 /// An error of a scenario made of flags: the key is a flag.
 #[allow(clippy::needless_pass_by_value, reason = "for `map_err`")]

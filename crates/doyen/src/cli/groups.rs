@@ -1,15 +1,14 @@
 //! `doyen groups`: which member leads which group.
 
-use std::io::Write;
 use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
 use doyen::api::{GroupList, GroupReport, Name};
 
-use super::Answer;
 use super::client::NodeFlags;
 use super::terminal::{BAD, GOOD, span, styled, table};
+use super::{Answer, terminal};
 
 /// Show which member leads which group
 #[derive(Args, Debug)]
@@ -37,11 +36,7 @@ pub(crate) struct Groups {
 impl Groups {
     pub(crate) fn run(self) -> Result<Answer> {
         let list: GroupList = self.node.connect_reader()?.get("/v1/groups")?;
-        let text = match self.json {
-            true => serde_json::to_string(&list)? + "\n",
-            false => render(&list),
-        };
-        anstream::stdout().lock().write_all(text.as_bytes())?;
+        terminal::print(self.json, &list, render)?;
         let all = list.groups.iter().all(|group| group.leader.is_some());
         Ok(if all { Answer::Yes } else { Answer::No })
     }

@@ -78,19 +78,11 @@ fn flowing(text: &str) -> String {
 
 /// Lists the subcommands under headings.
 pub(crate) fn grouped(command: Command) -> Command {
-    let grouped = |name: &str| GROUPS.iter().any(|(_, names)| names.contains(&name));
-    let shown = command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set());
-    let others: Vec<&str> = shown.map(Command::get_name).filter(|name| !grouped(name)).collect();
-    let groups = GROUPS.iter().copied().chain([("Others", others.as_slice())]);
     let mut list = String::new();
-    for (heading, names) in groups {
-        let known: Vec<_> = names.iter().filter_map(|name| command.find_subcommand(name)).collect();
-        if known.is_empty() {
-            continue;
-        }
+    for (heading, names) in GROUPS {
         // Writing to a string does not fail.
         let _ = writeln!(list, "{heading}:");
-        for subcommand in known {
+        for subcommand in names.iter().filter_map(|name| command.find_subcommand(name)) {
             let about = subcommand.get_about().map(ToString::to_string).unwrap_or_default();
             let _ = writeln!(list, "  {:<12} {about}", subcommand.get_name());
         }
@@ -111,6 +103,18 @@ mod tests {
         let text = format!("{long}\nwrapped here.\n\nExamples:\n  doyen sim\n{long}\n  doyen x\n");
         let flows = format!("{long} wrapped here.\n\nExamples:\n  doyen sim\n{long}\n  doyen x");
         assert_eq!(flowing(&text), flows);
+    }
+
+    #[test]
+    fn every_command_is_in_one_group_and_every_name_is_a_command() {
+        let command = <crate::cli::Arguments as clap::CommandFactory>::command();
+        let shown = command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set());
+        let mut shown: Vec<&str> = shown.map(Command::get_name).collect();
+        let mut grouped: Vec<&str> =
+            GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        shown.sort_unstable();
+        grouped.sort_unstable();
+        assert_eq!(grouped, shown);
     }
 
     /// Where a terminal is narrower, nothing helps; without one, clap takes it to be this wide.

@@ -1,15 +1,13 @@
 //! `doyen history`: recent changes of leadership, as one member or as all of them saw them.
 
-use std::io::Write;
-
 use anyhow::Result;
 use clap::Args;
 use doyen::node::status::Entry;
 use serde::Serialize;
 
-use super::client::{self, CannotReach, NodeFlags, SecretFlags, path_to};
+use super::client::{self, CannotReach, OperatorFlags, path_to};
 use super::terminal::{FAINT, styled, timestamp};
-use super::{Answer, system};
+use super::{Answer, system, terminal};
 
 /// Show recent changes of leadership and their reasons
 #[derive(Args, Debug)]
@@ -33,10 +31,7 @@ pub(crate) struct History {
     all: bool,
 
     #[command(flatten)]
-    node: NodeFlags,
-
-    #[command(flatten)]
-    secret: SecretFlags,
+    operator: OperatorFlags,
 
     /// Show only the latest N changes
     #[arg(long, value_name = "N")]
@@ -61,14 +56,14 @@ impl History {
             return self.run_for_all();
         }
         let member = self.member.as_ref();
-        let client = self.node.connect_to(member, &self.secret)?;
+        let client = self.operator.connect_to(member)?;
         let entries: Vec<Entry> = client.get(&path_to(&self.path(), member)?)?;
         self.print(&entries, line)?;
         Ok(if entries.is_empty() { Answer::No } else { Answer::Yes })
     }
 
     fn run_for_all(&self) -> Result<Answer> {
-        let client = self.node.connect_admin(&self.secret)?;
+        let client = self.operator.connect_admin()?;
         let members = client.status()?.members;
         let names: Vec<String> = members.into_iter().map(|member| member.name).collect();
         let path = self.path();
@@ -107,15 +102,9 @@ impl History {
     }
 
     fn print<T: Serialize>(&self, entries: &[T], line: impl Fn(&T) -> String) -> Result<()> {
-        let mut out = anstream::stdout().lock();
-        if self.json {
-            writeln!(out, "{}", serde_json::to_string(&entries)?)?;
-        } else {
-            for entry in entries {
-                writeln!(out, "{}", line(entry))?;
-            }
-        }
-        Ok(())
+        terminal::print(self.json, &entries, |entries| {
+            entries.iter().map(|entry| line(entry) + "\n").collect()
+        })
     }
 }
 

@@ -17,7 +17,7 @@ use doyen_sim::words::listed;
 use serde::Serialize;
 use serde_json::json;
 
-use super::client::{AdminClient, CannotReach, CommandResult, NodeFlags, SecretFlags, path_to};
+use super::client::{AdminClient, CannotReach, CommandResult, OperatorFlags, path_to};
 use super::doctor::examine;
 use super::terminal::count;
 use super::{Answer, system};
@@ -52,10 +52,7 @@ struct Rotate {
     to: Option<String>,
 
     #[command(flatten)]
-    node: NodeFlags,
-
-    #[command(flatten)]
-    secret: SecretFlags,
+    operator: OperatorFlags,
 }
 
 impl Keys {
@@ -136,11 +133,9 @@ impl Cluster {
 
 impl Rotate {
     fn run(self) -> Result<Answer> {
-        let client = self.node.connect_admin(&self.secret)?;
-        let cluster = Cluster::ask(&client).map_err(|error| match error.downcast() {
-            Ok(CannotReach(why)) => CannotReach::told(format!("{why}; nothing has changed")).into(),
-            Err(error) => error,
-        })?;
+        let client = self.operator.connect_admin()?;
+        let cluster = Cluster::ask(&client)
+            .map_err(|error| told(error, |why| format!("{why}; nothing has changed")))?;
         if let Some((name, problem)) = unchangeable(&cluster) {
             bail!("{name} cannot change its keys: {problem}; nothing has changed");
         }
@@ -161,26 +156,29 @@ impl Rotate {
                 ));
                 return Ok(Answer::No);
             }
-            None => create(&client, &cluster)?,
+            None => match create(&client, &cluster) {
+                Err(error) if error.is::<Stopped>() => {
+                    system::note(format_args!("stopped: {error}"));
+                    return Ok(Answer::No);
+                }
+                created => created?,
+            },
         };
         match rotate(&client, &target, &cluster) {
             Ok(()) => Ok(Answer::Yes),
             Err(error) => {
-                let again = format!("then continue: doyen keys rotate --to {target}");
+                let again = format!("correct that, then continue: doyen keys rotate --to {target}");
                 if error.is::<Stopped>() {
                     system::note(format_args!("stopped: {error}; {again}"));
                     return Ok(Answer::No);
                 }
-                match error.downcast::<CannotReach>() {
-                    Ok(why) => Err(CannotReach::told(format!("stopped: {why}; {again}")).into()),
-                    Err(error) => Err(error),
-                }
+                Err(told(error, |why| format!("stopped: {why}; {again}")))
             }
         }
     }
 }
 
-/// How a rotation that is not complete is continued or taken back, by what the members say of their keys. Which keys they
+/// How a rotation that is not complete is continued or reverted, by what the members say of their keys. Which keys they
 /// have does not tell: an old key that is being retired looks like a new one that is being added.
 pub(super) fn ways_on<'a>(reports: impl Iterator<Item = &'a KeyReport>) -> String {
     let (mut keys, mut newest) = (BTreeSet::new(), BTreeSet::new());
@@ -193,7 +191,7 @@ pub(super) fn ways_on<'a>(reports: impl Iterator<Item = &'a KeyReport>) -> Strin
     match newest.first() {
         Some(new) if newest.len() == 1 => {
             let others: Vec<String> = keys.iter().filter(|key| *key != new).map(rotate).collect();
-            format!("continue with {}, or take it back with {}", rotate(new), others.join(" or "))
+            format!("continue with {}, or revert it with {}", rotate(new), others.join(" or "))
         }
         _ => {
             let all: Vec<String> = keys.iter().map(rotate).collect();
@@ -210,15 +208,28 @@ fn unchangeable(cluster: &Cluster) -> Option<(&String, &String)> {
 
 /// Has the member that is asked make a key, and returns its fingerprint.
 fn create(client: &AdminClient, before: &Cluster) -> Result<String> {
-    give(client, "/v1/keys/create", &json!({}))?;
-    let after = Cluster::ask(client)?;
+    let given = give(client, &before.own, "/v1/keys/create", &json!({}));
+    given.map_err(|error| match error.downcast() {
+        Ok(Stopped(why)) => Stopped(format!("{why}; nothing has changed")).into(),
+        Err(error) => error,
+    })?;
+    let after = Cluster::ask(client).map_err(|error| {
+        let own = &before.own;
+        told(error, |why| {
+            format!("stopped: {why}; {own} has created a key: `doyen doctor` says how to continue")
+        })
+    })?;
     let own = |cluster: &Cluster| {
         let found = cluster.members.iter().find(|(name, _)| *name == cluster.own);
         found.map(|(_, report)| report.in_use.clone()).unwrap_or_default()
     };
     let known = own(before);
     let new = own(&after).into_iter().find(|key| !known.contains(key));
-    new.ok_or_else(|| Stopped(format!("{} has not got the new key", before.own)).into())
+    new.ok_or_else(|| {
+        let own = &before.own;
+        let why = format!("{own} has created a key and does not use it; `doyen doctor` says more");
+        Stopped(why).into()
+    })
 }
 
 /// Takes all steps that are left. `before`: the keys of all members when it began. A member that has got others meanwhile
@@ -246,17 +257,17 @@ fn rotate(client: &AdminClient, target: &String, before: &Cluster) -> Result<()>
     }
     for to in lacking {
         let offer = KeyOffer { fingerprint: fingerprint.clone(), to: MemberRef::Name(to.clone()) };
-        give(client, "/v1/keys/offer", &offer)?;
+        give(client, &to, "/v1/keys/offer", &offer)?;
         say(&format!("{to} has added {target}"))?;
     }
     let cluster = confirm(client, has, "has not added the key")?;
     for member in cluster.lacking(seals) {
-        give(client, &path_to("/v1/keys/promote", Some(&member))?, &choose(&member))?;
+        give(client, &member, &path_to("/v1/keys/promote", Some(&member))?, &choose(&member))?;
         say(&format!("{member} seals with {target}"))?;
     }
     let cluster = confirm(client, seals, "does not seal with the key")?;
     for member in cluster.lacking(is_alone) {
-        give(client, &path_to("/v1/keys/retire", Some(&member))?, &choose(&member))?;
+        give(client, &member, &path_to("/v1/keys/retire", Some(&member))?, &choose(&member))?;
         say(&format!("{member} has retired its other keys"))?;
     }
     let cluster = confirm(client, is_alone, "has other keys besides")?;
@@ -277,10 +288,21 @@ fn confirm(
     }
 }
 
-fn give(client: &AdminClient, path: &str, body: &impl Serialize) -> Result<()> {
+/// Has `member` take a step.
+fn give(client: &AdminClient, member: &str, path: &str, body: &impl Serialize) -> Result<()> {
     match client.command(path, body, None)? {
         CommandResult::Accepted(_) => Ok(()),
-        CommandResult::Rejected(problem) => Err(Stopped(problem.detail).into()),
+        CommandResult::Rejected(problem) => {
+            Err(Stopped(format!("{member}: {}", problem.detail)).into())
+        }
+    }
+}
+
+/// Says more of a member that cannot be reached.
+fn told(error: anyhow::Error, more: impl FnOnce(CannotReach) -> String) -> anyhow::Error {
+    match error.downcast() {
+        Ok(why) => CannotReach::told(more(why)).into(),
+        Err(error) => error,
     }
 }
 

@@ -31,9 +31,9 @@ const LOOK: Duration = Duration::from_millis(5);
 
 /// A node under whose lease something may run.
 pub(super) enum Node {
-    /// In this process.
+    /// A node in this process.
     Own { handle: Handle, announced: watch::Receiver<LeadershipState> },
-    /// In another process of this machine.
+    /// A node in another process of this machine.
     Other(Attachment),
     /// No node: a lock of a cluster, which ends with the command.
     Lock { claim: Claim, state: watch::Receiver<ClaimState> },
@@ -186,7 +186,7 @@ impl Node {
                 let handle = handle.clone();
                 tokio::spawn(async move {
                     if let Err(error) = handle.command(AdminCommand::GiveUp).await {
-                        warn!("leadership was not given up: {error}");
+                        warn!(event = "resign-failed", reason = %error, "leadership was not given up: {error}");
                     }
                 });
             }
@@ -194,7 +194,11 @@ impl Node {
                 // This member and no other, though another one may lead by now.
                 let path = format!("/v1/resign?member={}", node.member);
                 if let Err(error) = node.admin.call::<Accepted>(&path) {
-                    warn!("leadership was not given up: {error:#}");
+                    warn!(
+                        event = "resign-failed",
+                        reason = format!("{error:#}"),
+                        "leadership was not given up: {error:#}"
+                    );
                 }
             }
             // It ends with the command.
@@ -284,7 +288,11 @@ impl Attachment {
         match self.admin.call::<TokenGiven>("/v1/token") {
             Ok(given) => Ok(Some((held, given.term, given.token))),
             Err(error) => {
-                warn!("no fencing token: {error:#}");
+                warn!(
+                    event = "no-fencing-token",
+                    reason = format!("{error:#}"),
+                    "no fencing token: {error:#}"
+                );
                 held.release();
                 Ok(None)
             }

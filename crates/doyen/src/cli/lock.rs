@@ -194,7 +194,7 @@ impl Lock {
                     let decided = decided.map(|state| state.clone());
                     return match decided {
                         Ok(ClaimState::Held(held)) => {
-                            info!("holds the lock (term {}, token {})", held.fence.term, held.token);
+                            info!(event = "lock-held", "holds the lock (term {}, token {})", held.fence.term, held.token);
                             Ok(None)
                         }
                         Ok(ClaimState::Over(Ending::Refused(why))) => Err(anyhow::anyhow!(why)),

@@ -5,10 +5,10 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
-use clap::{Args, Command};
+use clap::{Args, Command, CommandFactory as _};
 use clap_complete::Shell;
 
-use super::Answer;
+use super::{Answer, Arguments};
 
 /// Write the man pages and the shell completions into a folder
 #[derive(Args, Debug)]
@@ -19,7 +19,8 @@ pub(crate) struct Manual {
 }
 
 impl Manual {
-    pub(super) fn run(&self, command: Command) -> Result<Answer> {
+    pub(super) fn run(&self) -> Result<Answer> {
+        let command = Arguments::command();
         let failed = || format!("cannot write into {}", self.folder.display());
         write_completions(command.clone(), &self.folder.join("completions"))
             .with_context(failed)?;

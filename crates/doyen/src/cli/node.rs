@@ -12,12 +12,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
-use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, ValueEnum};
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use doyen::api::{self, Admin, Limits, SecretError, ServeError};
 use doyen::clock;
 use doyen::config::{self, Configuration, Env, Override, Settings};
-use doyen::guardian::Handover;
 use doyen::guardian::lease_file::LeaseFile;
+use doyen::guardian::{Handover, LogFormat};
 use doyen::node::{self, Builder, Failure, Handle, Running};
 use tokio::runtime;
 use tokio::signal::unix::SignalKind;
@@ -106,8 +106,8 @@ impl LogFlags {
     }
 
     /// The same, for a guardian.
-    pub(super) fn format(&self) -> doyen::guardian::LogFormat {
-        self.format.into()
+    pub(super) fn format(&self) -> LogFormat {
+        self.format
     }
 }
 
@@ -121,6 +121,29 @@ impl ConfigFlags {
         system::protect_memory()?;
         system::check_free_files(NODE_FILES)?;
         self.log.start(&settings.log)
+    }
+
+    /// Prepares the process, and serves with a log that is written to its end.
+    pub(super) fn prepare_and_serve(
+        &self,
+        configuration: Configuration,
+        serve: impl FnOnce(Configuration) -> Result<Answer>,
+    ) -> Result<Answer> {
+        let log = self.prepare(&configuration.settings)?;
+        let served = serve(configuration);
+        log.finish();
+        served
+    }
+}
+
+/// An error that may pass is told, and is this answer.
+pub(super) fn unless_it_may_pass(served: Result<Answer>, answer: Answer) -> Result<Answer> {
+    match served {
+        Err(error) if may_pass(&error) => {
+            system::complain(&error);
+            Ok(answer)
+        }
+        served => served,
     }
 }
 
@@ -150,7 +173,7 @@ impl MemberFlags {
         };
         Ok(match ended {
             Ok(()) => {
-                info!("stopped");
+                info!(event = "stopped", "stopped");
                 Answer::Yes
             }
             Err(why) => {
@@ -240,24 +263,6 @@ impl FromArgMatches for Overrides {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
-pub(super) enum LogFormat {
-    /// One line per entry
-    #[default]
-    Text,
-    /// One JSON object per entry
-    Json,
-}
-
-impl From<LogFormat> for doyen::guardian::LogFormat {
-    fn from(format: LogFormat) -> Self {
-        match format {
-            LogFormat::Text => Self::Text,
-            LogFormat::Json => Self::Json,
-        }
-    }
-}
-
 impl Node {
     pub(super) fn run(&self) -> Result<Answer> {
         if self.example {
@@ -274,24 +279,13 @@ impl Node {
         if self.print_config || self.check {
             return Ok(Answer::Yes);
         }
-        let served = self.prepare_and_serve(configuration);
-        match served {
-            Err(error) if may_pass(&error) => {
-                system::complain(&error);
-                Ok(Answer::No)
+        let served = self.member.config.prepare_and_serve(configuration, |configuration| {
+            if self.while_stdin_is_open {
+                end_with_stdin();
             }
-            served => served,
-        }
-    }
-
-    fn prepare_and_serve(&self, configuration: Configuration) -> Result<Answer> {
-        let log = self.member.config.prepare(&configuration.settings)?;
-        if self.while_stdin_is_open {
-            end_with_stdin();
-        }
-        let served = self.member.serve(configuration);
-        log.finish();
-        served
+            self.member.serve(configuration)
+        });
+        unless_it_may_pass(served, Answer::No)
     }
 
     fn check(&self, configuration: &Configuration) -> Result<()> {
@@ -336,7 +330,7 @@ struct Unserved {
 }
 
 /// Whether what keeps a node from starting may pass by itself.
-pub(super) fn may_pass(error: &anyhow::Error) -> bool {
+fn may_pass(error: &anyhow::Error) -> bool {
     let of_secret = |error: &SecretError| match error {
         SecretError::Io { error, .. } | SecretError::Socket { error, .. } => node::may_pass(error),
         _ => false,
@@ -385,9 +379,9 @@ pub(super) fn start(
     let current = configuration.clone();
     let builder = Builder::new(configuration).lease_file(lease_file).handover(handover);
     let running = builder.start()?;
-    info!("{introduction}");
+    info!(event = "started", "{introduction}");
     if let Some(http) = http {
-        info!("status, health and metrics: http://{http}/");
+        info!(event = "http-started", address = %http, "status, health and metrics: http://{http}/");
     }
     let handle = running.handle().clone();
     let prepared = prepared.map_or_else(|| admin.prepare(), Ok)?;
@@ -399,14 +393,14 @@ pub(super) fn start(
 
 fn log_warnings(configuration: &Configuration) {
     for warning in &configuration.warnings {
-        warn!("{warning}");
+        warn!(event = "configuration-warning", "{warning}");
     }
     if let Some(warning) = system::scarce_files(NODE_FILES + Limits::default().files() as usize) {
-        warn!("{warning}");
+        warn!(event = "few-descriptors", "{warning}");
     }
     let has_leases = configuration.settings.algorithm.has_leases();
     if let Some(caveat) = clock::caveat().filter(|_| has_leases) {
-        warn!("{caveat}");
+        warn!(event = "clock-caveat", "{caveat}");
     }
 }
 
@@ -445,7 +439,10 @@ async fn until_the_end(
         }
         stopping = true;
         handle.stop(grace);
-        info!("stopping; a leader transfers leadership first; a second signal stops it at once");
+        info!(
+            event = "stopping",
+            "stopping; a leader transfers leadership first; a second signal stops it at once"
+        );
     }
 }
 

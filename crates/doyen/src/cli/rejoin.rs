@@ -22,7 +22,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::Answer;
 use super::client::parse_time;
-use super::node::{ConfigFlags, may_pass};
+use super::node::{ConfigFlags, unless_it_may_pass};
 use super::system;
 
 /// Bring back a member whose state is lost, damaged or an old copy
@@ -54,13 +54,7 @@ impl Rejoin {
         let log = self.config.prepare(&configuration.settings)?;
         let rejoined = self.rejoin(configuration);
         log.finish();
-        match rejoined {
-            Err(error) if may_pass(&error) => {
-                system::complain(&error);
-                Ok(Answer::No)
-            }
-            rejoined => rejoined,
-        }
+        unless_it_may_pass(rejoined, Answer::No)
     }
 
     fn rejoin(&self, configuration: Configuration) -> Result<Answer> {

@@ -151,7 +151,11 @@ impl Reloader {
         if changed.contains(&"log") {
             match Log::set_filter(&new.log) {
                 Ok(()) => done.push(format!("logs {}", new.log)),
-                Err(error) => warn!("the log stays as it was: {error:#}"),
+                Err(error) => warn!(
+                    event = "log-not-reloaded",
+                    reason = format!("{error:#}"),
+                    "the log stays as it was: {error:#}"
+                ),
             }
         }
         if changed.iter().any(|name| name.starts_with("hooks.")) {
@@ -264,7 +268,7 @@ fn why_not(old: &Settings, new: &Settings, name: &str) -> Option<&'static str> {
 /// Has the node reload, because of a signal, and logs the result.
 pub(super) async fn reload_by_signal(handle: Handle) {
     match handle.reload().await {
-        Ok(done) => info!("{done}"),
-        Err(why) => warn!("not reloaded: {why}"),
+        Ok(done) => info!(event = "reloaded", "{done}"),
+        Err(why) => warn!(event = "not-reloaded", reason = %why, "not reloaded: {why}"),
     }
 }

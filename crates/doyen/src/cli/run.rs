@@ -18,7 +18,7 @@ use tracing::{info, warn};
 
 use super::Answer;
 use super::client::parse_time;
-use super::node::{MemberFlags, may_pass};
+use super::node::{MemberFlags, unless_it_may_pass};
 use super::supervise::{self, Supervision};
 use super::system;
 
@@ -72,20 +72,9 @@ pub(crate) struct Run {
 impl Run {
     pub(super) fn run(&self) -> Result<Answer> {
         let configuration = self.member.config.load()?;
-        match self.prepare_and_serve(configuration) {
-            Err(error) if may_pass(&error) => {
-                system::complain(&error);
-                Ok(Answer::Code(FAILED))
-            }
-            served => served,
-        }
-    }
-
-    fn prepare_and_serve(&self, configuration: Configuration) -> Result<Answer> {
-        let log = self.member.config.prepare(&configuration.settings)?;
-        let served = self.serve(configuration);
-        log.finish();
-        served
+        let config = &self.member.config;
+        let served = config.prepare_and_serve(configuration, |it| self.serve(it));
+        unless_it_may_pass(served, Answer::Code(FAILED))
     }
 
     /// Runs the node and the command to the end. What keeps them from starting is an error.
@@ -100,7 +89,11 @@ impl Run {
             true => {
                 let file = &supervision.lease_file;
                 let node = self.member.attach(&configuration.settings, file)?;
-                info!("attached to the node that publishes its lease in {}", file.display());
+                info!(
+                    event = "attached",
+                    "attached to the node that publishes its lease in {}",
+                    file.display()
+                );
                 supervise::serve_beside(node, &supervision)?
             }
             false => supervise::serve(configuration, &self.member.config, &supervision)?,
@@ -175,13 +168,18 @@ pub(super) fn cannot_execute(program: &OsStr) -> Option<u8> {
 pub(super) fn say_what_is_contained(containment: &Containment) {
     match (containment.namespace, &containment.cgroups) {
         (true, _) => {
-            info!("commands run in a PID namespace: the kernel kills all their processes together");
+            info!(
+                event = "containment",
+                "commands run in a PID namespace: the kernel kills all their processes together"
+            );
         }
         (false, Some(_)) => warn!(
+            event = "containment",
             "the command runs in a cgroup without a PID namespace: if doyen and its guardian are both killed at once, it survives them"
         ),
         (false, None) => {
             warn!(
+                event = "containment",
                 "the command is not contained: processes that leave its process group survive it"
             );
         }

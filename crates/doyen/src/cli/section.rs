@@ -83,17 +83,11 @@ fn tree(text: &str) -> Result<Tree, String> {
 impl Section {
     /// Sets in `scenario` what the flags say.
     pub(crate) fn apply(&self, scenario: &mut Scenario) {
-        set(&mut scenario.requests, &self.requests);
-        set(&mut scenario.hold, &self.hold);
-        set(&mut scenario.repeat, &self.repeat);
-        set(&mut scenario.think, &self.think);
-        set(&mut scenario.sets, &self.sets);
-        set(&mut scenario.tree, &self.tree);
-        set(&mut scenario.grant, &self.grant);
-        set(&mut scenario.voters, &self.voters);
-        set(&mut scenario.votes, &self.votes);
-        set(&mut scenario.back_off, &self.back_off);
-        scenario.ask_all = self.ask_all.unwrap_or(scenario.ask_all);
+        // Every flag is named, so that none is accepted and ignored.
+        #[rustfmt::skip]
+        let Self { requests, hold, repeat, think, sets, tree, grant, voters, votes, ask_all, back_off } = self;
+        set!(scenario: requests, hold, repeat, think, sets, tree, grant, voters, votes, back_off);
+        scenario.ask_all = ask_all.unwrap_or(scenario.ask_all);
     }
 
     /// The flag that says how long something takes, if there is one: an exploration tries every time.

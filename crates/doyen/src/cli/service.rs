@@ -30,7 +30,7 @@ pub(super) fn notify_of(handle: Handle) -> io::Result<()> {
             let states = watch.look(handle.status(), handle.is_stopping());
             let told = if states.is_empty() { Ok(()) } else { notify(&states) };
             if let (Err(error), false) = (&told, has_failed) {
-                warn!("cannot notify the service manager: {error}");
+                warn!(event = "service-not-notified", reason = %error, "cannot notify the service manager: {error}");
             }
             has_failed |= told.is_err();
         }

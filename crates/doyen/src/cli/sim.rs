@@ -261,28 +261,27 @@ impl Sim {
     }
 
     fn apply(&self, scenario: &mut Scenario) -> Result<()> {
-        self.election.apply(scenario)?;
-        self.section.apply(scenario);
-        set(&mut scenario.seed, &self.seed);
-        set(&mut scenario.until, &self.until);
-        set(&mut scenario.message_limit, &self.message_limit);
-        set(&mut scenario.delay, &self.delay);
-        set(&mut scenario.processing, &self.processing);
-        set(&mut scenario.bound, &self.bound);
-        set(&mut scenario.loss, &self.loss);
-        set(&mut scenario.duplicate, &self.duplicate);
-        set(&mut scenario.chaos, &self.chaos);
-        let Self { crash, restart, pause, clock, cut, partition, heal, snapshot, tell, .. } = self;
+        // Every flag is named, so that none is accepted and ignored.
+        #[rustfmt::skip]
+        let Self {
+            file: _, election, section,
+            delay, processing, bound, loss, duplicate, until, message_limit, seed,
+            crash, restart, pause, clock, cut, partition, heal, chaos, drop, late, twice, snapshot, tell,
+            json: _, columns: _, summary: _, background: _, svg: _, mermaid: _, trace: _,
+        } = self;
+        election.apply(scenario)?;
+        section.apply(scenario);
+        set!(scenario: delay, processing, bound, loss, duplicate, until, message_limit, seed, chaos);
         let faults = [crash, restart, pause, clock, cut, partition, heal, snapshot, tell];
         scenario.fault.extend(faults.into_iter().flatten().cloned());
-        for loss in &self.drop {
+        for loss in drop {
             match loss {
                 Loss::Named(message) => scenario.drop.push(message.clone()),
                 Loss::Next(fault) => scenario.fault.push(fault.clone()),
             }
         }
-        scenario.late.extend_from_slice(&self.late);
-        scenario.twice.extend_from_slice(&self.twice);
+        scenario.late.extend_from_slice(late);
+        scenario.twice.extend_from_slice(twice);
         Ok(())
     }
 
@@ -339,7 +338,7 @@ impl Sim {
         (outcome, shown)
     }
 
-    fn columns<'a>(&self, case: &Case, out: &'a mut dyn Write) -> Columns<&'a mut dyn Write> {
+    fn columns<'a>(&self, case: &Case, out: &'a mut dyn Write) -> Columns<'a> {
         let options =
             columns::Options { colour: terminal::has_colours(), background: self.background };
         if self.columns {
@@ -467,7 +466,7 @@ fn write_heading(out: &mut dyn Write, case: &Case) -> io::Result<()> {
 
 /// Columns written during the run: all of them, or those of a run that may turn out to be small.
 struct Preview<'a> {
-    columns: Columns<&'a mut dyn Write>,
+    columns: Columns<'a>,
     streams: bool,
     messages: u64,
     events: usize,
@@ -529,22 +528,45 @@ fn check_memory(case: &Case) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use clap::Args;
 
     use super::*;
+    use crate::cli::check::Check;
+
+    /// The long flags of a command.
+    fn flags<A: Args>() -> BTreeSet<String> {
+        let command = A::augment_args(clap::Command::new(""));
+        command.get_arguments().filter_map(clap::Arg::get_long).map(str::to_owned).collect()
+    }
+
+    fn names<'a>(names: impl IntoIterator<Item = &'a str>) -> BTreeSet<String> {
+        names.into_iter().map(str::to_owned).collect()
+    }
 
     #[test]
     fn the_lab_and_the_command_line_have_the_same_flags() {
-        let command = Sim::augment_args(clap::Command::new("sim"));
         let output = ["json", "columns", "summary", "background", "svg", "mermaid", "trace"];
         // These are of the command line alone: a fault generator, and a limit that the lab sets itself.
         let own = ["chaos", "message-limit"];
-        let flags = command.get_arguments().filter_map(clap::Arg::get_long);
-        let mut flags: Vec<&str> =
-            flags.filter(|it| !output.contains(it) && !own.contains(it)).collect();
-        let mut of_lab = doyen_lab::FLAGS.to_vec();
-        flags.sort_unstable();
-        of_lab.sort_unstable();
-        assert_eq!(flags, of_lab);
+        let flags = &(&flags::<Sim>() - &names(output)) - &names(own);
+        assert_eq!(flags, names(doyen_lab::FLAGS));
+    }
+
+    /// So does the page: `browser/simulate.rs` compares its list with the lab's.
+    #[test]
+    fn the_lab_knows_every_fault() {
+        let command = Sim::augment_args(clap::Command::new(""));
+        let faults = command.get_arguments().filter(|it| it.get_help_heading() == Some("Faults"));
+        let faults = faults.filter_map(clap::Arg::get_long).filter(|it| *it != "chaos");
+        assert_eq!(names(doyen_lab::changes()), names(faults));
+    }
+
+    #[test]
+    fn the_lab_knows_which_flags_an_exploration_does_not_take() {
+        let missing = &names(doyen_lab::FLAGS) - &flags::<Check>();
+        let of_random_runs = names(["seed", "hold", "think", "grant"]);
+        assert_eq!(&missing | &of_random_runs, names(doyen_lab::FLAGS_OF_SIM_ALONE));
     }
 }

@@ -1,7 +1,6 @@
 //! `doyen status`: the leader, the members and which of them reach each other.
 
 use std::fmt::Write as _;
-use std::io::Write;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -11,9 +10,9 @@ use doyen_core::members::NodeId;
 use doyen_core::protocol::Role;
 use doyen_core::registry::Algorithm;
 
-use super::client::{NodeFlags, SecretFlags, path_to};
+use super::client::{OperatorFlags, path_to};
 use super::terminal::{BAD, FAINT, GOOD, span, styled, table};
-use super::{Answer, absence};
+use super::{Answer, absence, terminal};
 
 /// Show the leader, the members and which of them reach each other
 #[derive(Args, Debug)]
@@ -37,10 +36,7 @@ pub(crate) struct Status {
     member: Option<String>,
 
     #[command(flatten)]
-    node: NodeFlags,
-
-    #[command(flatten)]
-    secret: SecretFlags,
+    operator: OperatorFlags,
 
     /// Print one JSON object, as /v1/status does
     #[arg(long)]
@@ -50,13 +46,9 @@ pub(crate) struct Status {
 impl Status {
     pub(crate) fn run(self) -> Result<Answer> {
         let member = self.member.as_ref();
-        let client = self.node.connect_to(member, &self.secret)?;
+        let client = self.operator.connect_to(member)?;
         let status: Snapshot = client.get(&path_to("/v1/status", member)?)?;
-        let text = match self.json {
-            true => serde_json::to_string(&status)? + "\n",
-            false => render(&status),
-        };
-        anstream::stdout().lock().write_all(text.as_bytes())?;
+        terminal::print(self.json, &status, render)?;
         Ok(if status.leader.is_some() { Answer::Yes } else { Answer::No })
     }
 }

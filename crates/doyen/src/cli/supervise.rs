@@ -4,21 +4,19 @@
 //! the lease is over. This file decides when they start and stop. It kills nothing itself, except a guardian that does not
 //! answer, and what such a one leaves behind.
 
-use std::ffi::OsString;
+mod options;
+
 use std::mem::ManuallyDrop;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, anyhow, bail};
-use doyen::config::{Configuration, Settings};
-use doyen::guardian::contain::Containment;
+use anyhow::{Context as _, Result, bail};
+use doyen::config::Configuration;
 use doyen::guardian::control::{Killed, Report, Request};
-use doyen::guardian::lease_file::LeaseFile;
-use doyen::guardian::{CANNOT_EXECUTE, FAILED, Guardian, Handover, Hook, Hooks, NOT_FOUND, Plan};
+use doyen::guardian::{CANNOT_EXECUTE, FAILED, Guardian, Hook, Hooks, NOT_FOUND, Plan};
 use doyen::node::Handle;
 use doyen::node::status::{Job as JobStatus, JobPart};
-use rustix::fs::{Access, access};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior, sleep_until};
@@ -28,69 +26,14 @@ use super::change_hook::ChangeHook;
 use super::lease_holder::{Attachment, Held, Node, Position};
 use super::node::{ConfigFlags, Started};
 use super::terminal::span;
+pub(super) use options::{Supervision, check_hooks, create_lease_file, folder_in_memory};
 
 /// A command that runs for this long has started well.
 const STARTED_WELL: Duration = Duration::from_secs(10);
 /// How long a command that fails at once waits to be started again: at first, and at most.
 const BACK_OFF: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(30)];
-/// So many questions in a row may a guardian leave unanswered.
+/// A guardian may leave this many questions in a row unanswered.
 const MOST_UNANSWERED: u32 = 4;
-
-/// A member whose `hooks.leader` fails so often in a row lets another one lead.
-const HOOK_FAILURES: u32 = 3;
-
-/// What runs under the lease, and how.
-pub(super) struct Supervision {
-    /// The length of a lease.
-    pub(super) lease: Duration,
-    /// How long before the end of a lease everything is ended.
-    pub(super) margin: Duration,
-    /// What the guardian does if the node dies.
-    pub(super) handover: Handover,
-    /// What is run when this member leads, and when it does not.
-    pub(super) hooks: Hooks,
-    /// The format of the log.
-    pub(super) log_format: doyen::guardian::LogFormat,
-    /// Where the lease is published.
-    pub(super) lease_file: PathBuf,
-    /// How long the command has to stop.
-    pub(super) grace: Duration,
-    /// What holds its process tree together.
-    pub(super) containment: Containment,
-    /// The command and its arguments; empty if there are only hooks.
-    pub(super) command: Vec<OsString>,
-    /// Whether doyen ends when the command ends.
-    pub(super) once: bool,
-    /// After how many failures in a row leadership is given up.
-    pub(super) give_up_after: Option<u32>,
-}
-
-impl Supervision {
-    /// Of the hooks alone, with this margin. `lease_file`: where the lease is published, if that is said.
-    pub(super) fn new(
-        settings: &Settings,
-        lease_file: Option<&Path>,
-        log_format: doyen::guardian::LogFormat,
-        margin: Duration,
-    ) -> Result<Self> {
-        let lease = lease_that_fits(settings, margin)?;
-        check_hooks(settings)?;
-        Ok(Self {
-            lease,
-            margin,
-            handover: Handover::create().context("cannot share memory with the guardian")?,
-            hooks: settings.hooks.clone(),
-            log_format,
-            lease_file: lease_file
-                .map_or_else(|| default_lease_file(settings), |file| Ok(file.to_owned()))?,
-            grace: settings.grace,
-            containment: Containment::default(),
-            command: Vec::new(),
-            once: false,
-            give_up_after: Some(HOOK_FAILURES),
-        })
-    }
-}
 
 /// Runs a node, and what is to run under its lease, until it is told to end or has to. Returns the exit code. What keeps it
 /// from starting is the outer error. `flags`: where the configuration is read again.
@@ -141,71 +84,6 @@ pub(super) fn serve_beside(node: Attachment, options: &Supervision) -> Result<Re
 /// Runs the command under a lock, once. Returns its exit code.
 pub(super) async fn serve_under(lock: Node, options: &Supervision) -> Result<i32> {
     Supervisor::new(lock, options, None)?.supervise(None, std::future::pending()).await
-}
-
-/// Whether hooks can run under the lease, and the programs of all of them can be executed.
-pub(super) fn check_hooks(settings: &Settings) -> Result<()> {
-    let Hooks { leader, not_leader, .. } = &settings.hooks;
-    if !settings.hooks.is_none() {
-        lease_that_fits(settings, settings.margin)?;
-    }
-    let hooks = [("leader", leader), ("not_leader", not_leader), ("change", &settings.change_hook)];
-    for (name, command) in hooks {
-        if let Some(program) = command.first()
-            && super::run::cannot_execute(program.as_ref()).is_some()
-        {
-            bail!("hooks.{name}: {program} does not exist here or is not executable");
-        }
-    }
-    Ok(())
-}
-
-/// The length of a lease, if the margin leaves enough of it.
-fn lease_that_fits(settings: &Settings, margin: Duration) -> Result<Duration> {
-    if !settings.algorithm.has_leases() {
-        bail!(
-            "algorithm: {} has no leases, so two members may lead at once; `doyen run` needs `quorum`",
-            settings.algorithm
-        );
-    }
-    let pace = settings.core.quorum.pace;
-    let [lease, heartbeat] =
-        [pace.lease(), pace.heartbeat].map(|it| Duration::from_nanos(it.as_nanos()));
-    // Two heartbeats may get lost before the command is killed.
-    if margin + heartbeat * 3 > lease {
-        bail!(
-            "the margin does not fit the lease: {} + 3 × heartbeat ({}) is longer than the lease ({}). \
-             Use a slower timing.profile, or a shorter margin",
-            span(margin),
-            span(heartbeat),
-            span(lease)
-        );
-    }
-    Ok(lease)
-}
-
-pub(super) fn create_lease_file(path: &Path) -> Result<LeaseFile> {
-    LeaseFile::create(path)
-        .with_context(|| format!("cannot create the lease file {}", path.display()))
-}
-
-/// A file on a file system in memory that programs of this machine can find.
-fn default_lease_file(settings: &Settings) -> Result<PathBuf> {
-    Ok(folder_in_memory()?.join(format!("{}-{}.lease", settings.cluster, settings.own().name)))
-}
-
-/// A folder on a file system in memory, for lease files.
-pub(super) fn folder_in_memory() -> Result<PathBuf> {
-    let runtime =
-        std::env::var_os("XDG_RUNTIME_DIR").map(|folder| Path::new(&folder).join("doyen"));
-    let shared =
-        Path::new("/dev/shm").join(format!("doyen-{}", rustix::process::getuid().as_raw()));
-    let folders = [Some(PathBuf::from("/run/doyen")), runtime, Some(shared)];
-    let usable = |folder: &PathBuf| {
-        std::fs::create_dir_all(folder).is_ok() && access(folder, Access::WRITE_OK).is_ok()
-    };
-    let folder = folders.into_iter().flatten().find(usable);
-    folder.ok_or_else(|| anyhow!("no folder in memory for the lease file; give --lease-file"))
 }
 
 /// How far the command has come.
@@ -342,7 +220,7 @@ impl<'a> Supervisor<'a> {
             }
             self.step(leads, retires)?;
             if self.node.is_lost() && !matches!(self.job, Job::Runs { .. }) {
-                warn!("the lock was lost");
+                warn!(event = "lock-lost", "the lock was lost");
                 self.code.get_or_insert(FAILED.into());
             }
             if self.is_done() {
@@ -404,7 +282,7 @@ impl<'a> Supervisor<'a> {
     /// Ends the guardian. Returns the exit code.
     fn finish(&self) -> i32 {
         if let Err(error) = self.guardian.finish() {
-            warn!("the guardian cannot be told to end: {error}");
+            warn!(event = "guardian-not-told", reason = %error, "the guardian cannot be told to end: {error}");
         }
         self.exit_code()
     }
@@ -450,7 +328,10 @@ impl<'a> Supervisor<'a> {
                 let grace = self.options.grace.as_nanos() as u64;
                 if !self.options.command.is_empty() {
                     let grace = span(self.options.grace);
-                    info!("stopping the command: SIGTERM, then SIGKILL after {grace}");
+                    info!(
+                        event = "command-stopping",
+                        "stopping the command: SIGTERM, then SIGKILL after {grace}"
+                    );
                 }
                 self.ask(&Request::Stop { grace });
                 Ok(())
@@ -468,7 +349,7 @@ impl<'a> Supervisor<'a> {
             true => Hook::Leader.name(),
             false => "the command",
         };
-        info!("starting {what} (term {term}, token {token})");
+        info!(event = "starting", term, token, "starting {what} (term {term}, token {token})");
         self.ask(&Request::Start { term, token });
         self.job = Job::Runs { held, since: Instant::now(), stopping: false };
         Ok(())
@@ -477,7 +358,7 @@ impl<'a> Supervisor<'a> {
     /// Asks the guardian for something. One that cannot be asked is dead, which its reports say, or answers no questions.
     fn ask(&self, request: &Request) {
         if let Err(error) = self.guardian.ask(request) {
-            warn!("the guardian cannot be told: {error}");
+            warn!(event = "guardian-not-told", reason = %error, "the guardian cannot be told: {error}");
         }
     }
 
@@ -485,12 +366,12 @@ impl<'a> Supervisor<'a> {
         match report {
             Some(Report::Started { pid: Some(pid) }) => {
                 self.show_success(JobPart::Start);
-                info!("started the command (process {pid})");
+                info!(event = "command-started", pid, "started the command (process {pid})");
             }
             Some(Report::Started { pid: None }) => {
                 self.failures = 0;
                 self.show_success(JobPart::Start);
-                info!("{} succeeded", Hook::Leader.name());
+                info!(event = "hook-succeeded", "{} succeeded", Hook::Leader.name());
             }
             Some(Report::Ready) => self.become_idle(BACK_OFF[0]),
             Some(Report::HookFailed { hook: Hook::NotLeader, why }) => {
@@ -498,23 +379,24 @@ impl<'a> Supervisor<'a> {
                 let name = Hook::NotLeader.name();
                 self.show_failure(JobPart::NotLeader, format!("{name} {why}"));
                 warn!(
+                    event = "hook-failed", reason = %why,
                     "{} {why} (failure {}); until it succeeds, a lease of this member is not given up and nothing is started: running it again",
                     Hook::NotLeader.name(),
                     self.hook_failures
                 );
             }
             Some(Report::HookFailed { hook: Hook::Leader, why }) => {
-                warn!("{} {why}", Hook::Leader.name());
+                warn!(event = "hook-failed", reason = %why, "{} {why}", Hook::Leader.name());
             }
             Some(Report::NotStarted { why, failed }) => {
                 self.become_idle(BACK_OFF[0]);
                 match failed {
                     true => {
-                        warn!("not started: {why}");
+                        warn!(event = "not-started", reason = %why, "not started: {why}");
                         self.show_failure(JobPart::Start, why);
                         self.fail();
                     }
-                    false => info!("not started: {why}"),
+                    false => info!(event = "not-started", reason = %why, "not started: {why}"),
                 }
             }
             Some(Report::Ended { code, killed }) => self.on_end(code, killed),
@@ -532,6 +414,8 @@ impl<'a> Supervisor<'a> {
             Some(Killed::Lease { late, took }) => {
                 let [late, took] = [late, took].map(|nanos| span(Duration::from_nanos(nanos)));
                 warn!(
+                    event = "command-killed",
+                    reason = "lease",
                     "the lease was about to end: everything under it was ended; the guardian was {late} late and took {took}"
                 );
                 // A lock that could not be kept may be another's soon, even if it is kept after all.
@@ -542,14 +426,22 @@ impl<'a> Supervisor<'a> {
             }
             Some(Killed::Grace) => {
                 let grace = span(self.options.grace);
-                warn!("the command did not stop within {grace} and was killed");
+                warn!(
+                    event = "command-killed",
+                    reason = "grace",
+                    "the command did not stop within {grace} and was killed"
+                );
             }
             None if self.options.command.is_empty() => {
-                info!("{} succeeded", Hook::NotLeader.name());
+                info!(event = "hook-succeeded", "{} succeeded", Hook::NotLeader.name());
             }
-            None if code > 128 => info!("signal {} ended the command", code - 128),
-            None if code == 0 => info!("the command ended with exit code 0"),
-            None => warn!("the command ended with exit code {code}"),
+            None if code > 128 => {
+                info!(event = "command-ended", code, "signal {} ended the command", code - 128);
+            }
+            None if code == 0 => {
+                info!(event = "command-ended", code, "the command ended with exit code 0");
+            }
+            None => warn!(event = "command-ended", code, "the command ended with exit code {code}"),
         }
         if self.ends_by.is_some() {
             self.code = Some(code);
@@ -563,7 +455,10 @@ impl<'a> Supervisor<'a> {
             return;
         }
         if [CANNOT_EXECUTE, NOT_FOUND].map(i32::from).contains(&code) {
-            warn!("the command cannot be executed on this member");
+            warn!(
+                event = "command-not-executable",
+                code, "the command cannot be executed on this member"
+            );
         }
         if since.elapsed() >= STARTED_WELL {
             self.failures = 0;
@@ -591,7 +486,7 @@ impl<'a> Supervisor<'a> {
     fn become_idle(&mut self, wait: Duration) {
         if std::mem::take(&mut self.hook_failures) > 0 {
             self.show_success(JobPart::NotLeader);
-            info!("{} succeeded", Hook::NotLeader.name());
+            info!(event = "hook-succeeded", "{} succeeded", Hook::NotLeader.name());
         }
         let idle = Job::Idle { not_before: Instant::now() + wait };
         if let Job::Runs { held, .. } | Job::Clearing { held: Some(held) } =
@@ -608,10 +503,13 @@ impl<'a> Supervisor<'a> {
             .min(BACK_OFF[1]);
         self.job = Job::Idle { not_before: Instant::now() + wait };
         if self.options.give_up_after.is_none_or(|most| self.failures < most) {
-            info!("starting it again in {}", span(wait));
+            info!(event = "start-delayed", "starting it again in {}", span(wait));
         } else {
             self.failures = 0;
-            warn!("what runs under the lease keeps failing: giving up leadership");
+            warn!(
+                event = "giving-up-leadership",
+                "what runs under the lease keeps failing: giving up leadership"
+            );
             self.node.resign();
         }
     }
@@ -629,7 +527,7 @@ impl<'a> Supervisor<'a> {
             bail!("stopped at once, without a transfer of leadership, by a second signal");
         }
         self.ends_by = Some(signal);
-        info!("stopping; a second signal stops immediately");
+        info!(event = "stopping", "stopping; a second signal stops immediately");
         // The command has its grace first.
         self.node.stop(self.options.grace * 2);
         Ok(())
@@ -639,7 +537,10 @@ impl<'a> Supervisor<'a> {
     /// the kernel ends the command with it. Turns count, not time: after a stall of this process the answers still wait.
     fn ping(&mut self) -> Result<()> {
         if self.unanswered >= MOST_UNANSWERED {
-            warn!("the guardian does not answer: killing it and the command");
+            warn!(
+                event = "guardian-hangs",
+                "the guardian does not answer: killing it and the command"
+            );
             self.unanswered = 0;
             return self.guardian.kill().context("cannot kill the guardian");
         }
@@ -651,7 +552,7 @@ impl<'a> Supervisor<'a> {
 
     /// The guardian is gone, and the command with it.
     fn replace_guardian(&mut self) -> Result<()> {
-        warn!("the guardian died; starting a new one");
+        warn!(event = "guardian-died", "the guardian died; starting a new one");
         self.guardian.end_what_is_left().context("the command survives its guardian")?;
         (self.guardian, self.reports) = start_guardian(&self.node, self.options, &self.current)?;
         self.unanswered = 0;

@@ -14,12 +14,13 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::process::{
     DumpableBehavior, Resource, Rlimit, getrlimit, set_dumpable_behavior, setrlimit,
 };
-use tokio::signal::unix::{SignalKind, signal};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 
 /// The exit code of an interrupted command, as shells report it for SIGINT.
 pub(crate) const INTERRUPTED: u8 = 130;
 
-/// The file descriptors that handling signals takes.
+/// How many file descriptors must be free when signals begin to be handled: that takes two, and what follows takes more.
 const SIGNAL_FILES: usize = 8;
 
 /// As many file descriptors as a node takes, if the system permits: connections to its HTTP server are most of them.
@@ -28,42 +29,19 @@ const COMFORTABLE_FILES: u64 = 1024;
 static STOP: AtomicBool = AtomicBool::new(false);
 
 /// Calls `handler` on every SIGINT, SIGTERM and SIGHUP, in a thread of its own. The signals no longer end the process.
-pub(crate) fn on_signal(mut handler: impl FnMut() + Send + 'static) -> Result<()> {
+pub(crate) fn on_signal(handler: impl FnMut() + Send + 'static) -> Result<()> {
     check_free_files(SIGNAL_FILES)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let entered = runtime.enter();
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut hang_up = signal(SignalKind::hangup())?;
-    drop(entered);
-    std::thread::spawn(move || {
-        runtime.block_on(async {
-            loop {
-                tokio::select! {
-                    _ = terminate.recv() => {}
-                    _ = interrupt.recv() => {}
-                    _ = hang_up.recv() => {}
-                }
-                handler();
-            }
-        });
-    });
-    Ok(())
+    on([SIGTERM, SIGINT, SIGHUP], handler)
 }
 
 /// Calls `handler` whenever something happens to a child: it ends, is stopped or continues.
-pub(crate) fn on_child_change(mut handler: impl FnMut() + Send + 'static) -> Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let entered = runtime.enter();
-    let mut changed = signal(SignalKind::child())?;
-    drop(entered);
-    std::thread::spawn(move || {
-        runtime.block_on(async {
-            while changed.recv().await.is_some() {
-                handler();
-            }
-        });
-    });
+pub(crate) fn on_child_change(handler: impl FnMut() + Send + 'static) -> Result<()> {
+    on([SIGCHLD], handler)
+}
+
+fn on<const N: usize>(kinds: [i32; N], mut handler: impl FnMut() + Send + 'static) -> Result<()> {
+    let mut signals = Signals::new(kinds)?;
+    std::thread::spawn(move || signals.forever().for_each(|_| handler()));
     Ok(())
 }
 

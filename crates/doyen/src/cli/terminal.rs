@@ -4,12 +4,14 @@
 //! colours and `NO_COLOR` is not set.
 
 use std::fmt::Display;
-use std::io;
+use std::io::{self, Write as _};
 use std::time::{Duration, UNIX_EPOCH};
 
 use anstream::adapter::strip_str;
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
+use anyhow::Result;
+use serde::Serialize;
 
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default().bold();
 pub(crate) const BAD: Style = AnsiColor::Red.on_default();
@@ -17,6 +19,19 @@ pub(crate) const FAINT: Style = Style::new().dimmed();
 
 pub(crate) fn styled(style: Style, text: impl Display) -> String {
     format!("{style}{text}{style:#}")
+}
+
+/// Prints a value: as one line of JSON, or as the text that `render` makes of it.
+pub(crate) fn print<T: Serialize>(
+    as_json: bool,
+    value: &T,
+    render: impl FnOnce(&T) -> String,
+) -> Result<()> {
+    let text = match as_json {
+        true => serde_json::to_string(value)? + "\n",
+        false => render(value),
+    };
+    Ok(anstream::stdout().lock().write_all(text.as_bytes())?)
 }
 
 /// Whether stdout takes colours.

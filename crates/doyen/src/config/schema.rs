@@ -116,7 +116,7 @@ pub(super) const KEYS: [Key; 46] = [
         .flag("key-file", "FILE")
         .help("File with the cluster's keys")
         .details(
-            "`doyen keygen` makes it, and only its owner may read it. Required unless `listen` is a loopback address.",
+            "`doyen keygen --out FILE` makes it, and only its owner may read it. Required unless `listen` is a loopback address.",
         ),
     key("key_group_readable", Kind::Bool, Is("false"))
         .help("Whether the group of the key file may read it too (mode 0640)")

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use rustix::io::{FdFlags, fcntl_setfd};
@@ -24,6 +24,7 @@ use super::log::LogFormat;
 use super::process::Options;
 use super::wait::ends_by;
 use crate::clock::Moment;
+use crate::mutex::lock;
 
 /// The name under which this program runs as a guardian.
 const GUARDIAN: &str = "guardian";
@@ -212,11 +213,6 @@ pub fn play_part(arguments: impl IntoIterator<Item = OsString>) -> Option<i32> {
             super::FAILED.into()
         }
     })
-}
-
-/// No thread panics while it holds one of these.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn number<N: std::str::FromStr>(text: &OsStr) -> Option<N> {

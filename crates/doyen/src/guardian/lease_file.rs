@@ -34,6 +34,7 @@ use std::time::Duration;
 use rustix::fs::{FlockOperation, flock};
 
 use crate::clock::Moment;
+use crate::{files, hex};
 
 const MAGIC: &[u8; 8] = b"doyenLSE";
 const VERSION: u32 = 1;
@@ -64,12 +65,9 @@ struct ClockId {
 impl ClockId {
     fn own() -> io::Result<Self> {
         let text = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
-        let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
-        let mut boot = [0; 16];
-        for (byte, pair) in boot.iter_mut().zip(digits.chunks_exact(2)) {
-            let pair = std::str::from_utf8(pair).unwrap_or_default();
-            *byte = u8::from_str_radix(pair, 16).unwrap_or_default();
-        }
+        let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
+        let boot = hex::decode(&digits).and_then(|bytes| bytes.try_into().ok());
+        let boot = boot.unwrap_or_default();
         // Before Linux 5.6 there was one time for all.
         let time_namespace = fs::metadata("/proc/self/ns/time").map_or(0, |it| it.ino());
         Ok(Self { boot, time_namespace })
@@ -178,9 +176,7 @@ fn is_locked(file: &File) -> bool {
 
 /// The file whose lock the writer holds. That of a node stays: a lock on a file that was removed would keep nobody out.
 fn lock_of(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".lock");
-    name.into()
+    files::beside(path, ".lock")
 }
 
 /// The file, for those who read it.
@@ -298,7 +294,7 @@ mod tests {
         let later = Moment::now().after(Span::from_millis(60_000));
         writer.publish(lease(later)).unwrap();
         assert!(reader.is_valid());
-        writer.file.write_all_at(&[1], 63).unwrap();
+        writer.file.write_all_at(&[!writer.clock.boot[15]], 63).unwrap();
         assert!(!reader.is_valid(), "another boot");
         writer.publish(lease(later)).unwrap();
         writer.file.write_all_at(&99_u64.to_le_bytes(), SEQUENCE).unwrap();

@@ -7,13 +7,14 @@ use std::time::SystemTime;
 
 use serde_json::json;
 
-/// The format of a log.
+/// The format of a log; that of a line of the guardian as text is `doyen: ` and a sentence.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 pub enum LogFormat {
-    /// `doyen: ` and a sentence.
+    /// One line per entry
     #[default]
     Text,
-    /// One JSON object per line.
+    /// One JSON object per entry
     Json,
 }
 
@@ -37,7 +38,8 @@ impl LogFormat {
         let _ = io::stderr().write_all(line.as_bytes());
     }
 
-    fn line(self, event: &str, text: &str, in_journal: bool) -> String {
+    /// A line that warns, with the priority that the journal reads.
+    pub fn line(self, event: &str, text: &str, in_journal: bool) -> String {
         let priority = if in_journal { "<4>" } else { "" };
         match self {
             Self::Text => format!("{priority}doyen: {text}\n"),

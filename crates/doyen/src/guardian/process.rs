@@ -22,7 +22,7 @@ use super::job::{ENDING, Job, Order};
 use super::lease_file::{Lease, LeaseReader};
 use super::log::LogFormat;
 use crate::clock::Moment;
-use crate::sys;
+use crate::{files, sys};
 
 /// How long a hook that failed waits to be run again.
 const HOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -380,10 +380,9 @@ impl Guardian {
         if self.options.hooks.is_none() || self.alone.is_some() {
             return true;
         }
-        let mut name = self.options.lease_file.clone().into_os_string();
-        name.push(".guardian");
+        let path = files::beside(&self.options.lease_file, ".guardian");
         // Where there is no such file to be had, there is nothing to wait for.
-        let Ok(file) = fs::File::create(name) else { return true };
+        let Ok(file) = fs::File::create(path) else { return true };
         let is_alone = file.try_lock().is_ok();
         self.alone = is_alone.then_some(file);
         is_alone

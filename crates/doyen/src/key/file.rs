@@ -13,6 +13,7 @@ use std::time::SystemTime;
 use zeroize::Zeroizing;
 
 use super::{Key, KeyError, Keyring, without_comment};
+use crate::files;
 
 /// In bytes. A longer file is not a key file.
 const LONGEST: u64 = 64 * 1024;
@@ -308,7 +309,7 @@ impl Draft {
             let _ = fs::remove_file(&draft);
         }
         // The next step of a rotation relies on this one, also after a power failure.
-        made.and_then(|()| File::open(target.parent().unwrap_or(Path::new("/")))?.sync_all())
+        made.and_then(|()| files::sync_folder_of(&target))
     }
 }
 

@@ -252,7 +252,6 @@ mod tests {
     use std::process::Command;
     use std::sync::mpsc::sync_channel;
 
-    use doyen_core::config::quorum::Profile;
     use doyen_core::registry::Algorithm;
 
     use super::super::monitor::{Monitor, Setup};
@@ -261,16 +260,7 @@ mod tests {
 
     /// One member, n1, which is not a node but sleeps.
     fn controller() -> Controller {
-        let names = vec!["n1".to_owned()];
-        let setup = Setup {
-            began: Moment::now(),
-            algorithm: Algorithm::Quorum,
-            profile: Profile::Lan,
-            addresses: names.clone(),
-            urls: names.clone(),
-            logs: vec!["/nowhere".into()],
-            names,
-        };
+        let setup = Setup { began: Moment::now(), ..Setup::of_test(Algorithm::Quorum, 1) };
         let member = Member::running(1, Command::new("sleep").arg("60"));
         let relay = Sockets::bind(0).expect("sockets").forward(Vec::new());
         let shared = Shared::new(Monitor::new(setup, vec![None]));

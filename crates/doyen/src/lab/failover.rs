@@ -72,7 +72,7 @@ pub(crate) fn parts(failover: &Failover<'_>, old: &str, new: &str) -> Vec<Part> 
     parts
 }
 
-/// So many turns to campaign no member waits.
+/// No member waits this many turns to campaign.
 const LONGEST_TURN: u64 = 64;
 
 /// What would make the largest part shorter.

@@ -56,6 +56,21 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
+    /// Of `count` members that are nowhere.
+    #[cfg(test)]
+    pub(crate) fn of_test(algorithm: Algorithm, count: usize) -> Self {
+        let names: Vec<String> = (1..=count).map(|id| format!("n{id}")).collect();
+        Self {
+            began: Moment::from_nanos(0),
+            algorithm,
+            profile: Profile::Lan,
+            addresses: names.clone(),
+            urls: names.clone(),
+            logs: vec!["/nowhere".into(); count],
+            names,
+        }
+    }
+
     /// Microseconds from the beginning of the lab.
     pub(crate) fn micros(&self, at: Moment) -> u64 {
         super::leadership::micros(self.began, at)
@@ -487,6 +502,11 @@ impl Monitor {
         self.log(at, Some(member), kind, &entry.text);
     }
 
+    /// Whether the link between two members is cut, in one direction at least.
+    pub(crate) fn is_cut(&self, one: usize, other: usize) -> bool {
+        self.cuts.contains(&(one, other)) || self.cuts.contains(&(other, one))
+    }
+
     /// The place of the member with this id: ids count from 1.
     pub(crate) fn place_of(&self, id: NodeId) -> Option<usize> {
         (id.0 as usize).checked_sub(1).filter(|&place| place < self.members.len())
@@ -524,16 +544,7 @@ mod tests {
     }
 
     fn monitor() -> Monitor {
-        let names: Vec<String> = (1..=3).map(|id| format!("n{id}")).collect();
-        let setup = Setup {
-            began: ms(0),
-            algorithm: Algorithm::Quorum,
-            profile: Profile::Lan,
-            addresses: names.clone(),
-            urls: names.clone(),
-            logs: vec!["/nowhere".into(); names.len()],
-            names,
-        };
+        let setup = Setup::of_test(Algorithm::Quorum, 3);
         let mut monitor = Monitor::new(setup, (0..3).map(|_| None).collect());
         (0..3).for_each(|place| monitor.started(place, ms(1), 100 + place as i32));
         monitor

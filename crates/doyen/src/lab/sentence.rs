@@ -88,10 +88,8 @@ fn cannot_elect(monitor: &Monitor) -> String {
         return format!("{} of {all} members are up, and {}.", up.len(), needs(needed));
     }
     let group = |&one: &usize| {
-        let together = |&&other: &&usize| {
-            !monitor.cuts.contains(&(one, other)) && !monitor.cuts.contains(&(other, one))
-        };
-        up.iter().filter(together).copied().collect::<Vec<usize>>()
+        let together = up.iter().filter(|&&other| !monitor.is_cut(one, other));
+        together.copied().collect::<Vec<usize>>()
     };
     let largest = up.iter().map(group).max_by_key(Vec::len).unwrap_or_default();
     match largest.len() {
@@ -104,15 +102,13 @@ fn cannot_elect(monitor: &Monitor) -> String {
 /// That one member leads, and which ones do not know it.
 fn leads(monitor: &Monitor, leader: &Interval) -> String {
     let Interval { member, term, .. } = *leader;
-    let is_cut = |other: usize| {
-        monitor.cuts.contains(&(member, other)) || monitor.cuts.contains(&(other, member))
-    };
     let follows = |other: usize| {
         let status = monitor.members[other].status.as_ref();
         status.is_none_or(|it| it.leader.and_then(|id| monitor.place_of(id)) == Some(member))
     };
     let unaware = up(monitor).into_iter().filter(|&other| other != member && !follows(other));
-    let (cut, late): (Vec<usize>, Vec<usize>) = unaware.partition(|&other| is_cut(other));
+    let (cut, late): (Vec<usize>, Vec<usize>) =
+        unaware.partition(|&other| monitor.is_cut(member, other));
     let leader = name(monitor, member);
     let verb = |members: &[usize], one: &str, many: &str| match members.len() {
         1 => one.to_owned(),
@@ -190,7 +186,7 @@ fn several(monitor: &Monitor, leaders: &[&Interval]) -> (String, String, Option<
     (first, format!("{algorithm} has no leases, so nothing tells the old leader in time."), since)
 }
 
-/// How many more members may fail, and who would follow.
+/// How many more members may fail, and who would follow. While there is no leader, only whether there are enough members.
 fn next(monitor: &Monitor, leader: Option<&Interval>) -> String {
     let (up, all, needed) = (up(monitor), monitor.members.len(), monitor.setup.needed());
     let algorithm = monitor.setup.algorithm;
@@ -201,12 +197,8 @@ fn next(monitor: &Monitor, leader: Option<&Interval>) -> String {
         );
     }
     // Those that are up and not cut off from the leader.
-    let is_connected = |other: usize| {
-        leader.is_none_or(|leader| {
-            !monitor.cuts.contains(&(leader.member, other))
-                && !monitor.cuts.contains(&(other, leader.member))
-        })
-    };
+    let is_connected =
+        |other: usize| leader.is_none_or(|leader| !monitor.is_cut(leader.member, other));
     let connected = up.iter().filter(|&&other| is_connected(other)).count();
     let are = if connected == up.len() { "are up" } else { "are up and connected" };
     let status = leader.and_then(|leader| monitor.members[leader.member].status.as_ref());
@@ -215,6 +207,7 @@ fn next(monitor: &Monitor, leader: Option<&Interval>) -> String {
     let following = following.map(|next| format!(" Next in line: {}.", name(monitor, next)));
     match connected.checked_sub(needed) {
         None => format!("{connected} of {all} {are}, and {}.", needs(needed)),
+        Some(_) if leader.is_none() => String::new(),
         Some(0) => format!(
             "No failover possible: losing one more would leave {} of {all} members, and {}.",
             connected.saturating_sub(1),
@@ -232,7 +225,6 @@ fn next(monitor: &Monitor, leader: Option<&Interval>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use doyen_core::config::quorum::Profile;
     use doyen_core::registry::Algorithm;
 
     use super::super::leadership::Campaign;
@@ -245,16 +237,7 @@ mod tests {
 
     /// A cluster of five that are up.
     fn monitor(algorithm: Algorithm) -> Monitor {
-        let names: Vec<String> = (1..=5).map(|id| format!("n{id}")).collect();
-        let setup = Setup {
-            began: ms(0),
-            algorithm,
-            profile: Profile::Lan,
-            addresses: names.clone(),
-            urls: names.clone(),
-            logs: vec!["/nowhere".into(); names.len()],
-            names,
-        };
+        let setup = Setup::of_test(algorithm, 5);
         let mut monitor = Monitor::new(setup, (0..5).map(|_| None).collect());
         monitor.members.iter_mut().for_each(|member| member.state = State::Up);
         monitor
@@ -283,7 +266,7 @@ mod tests {
         let [first, second, third] = texts(&monitor, ms(1100));
         assert_eq!(first, "No leader");
         assert_eq!(second, "Leader n5 died. An election is in progress.");
-        assert_eq!(third, "One more member may fail: 4 of 5 are up and 3 are needed.");
+        assert_eq!(third, "", "an election comes first");
         assert_eq!(sentence(&monitor, ms(1100)).since_us, Some(1_000_000));
         monitor.leadership.lead(3, 2, ms(1243), Some(ms(9000)));
         let [first, second, _] = texts(&monitor, ms(4443));

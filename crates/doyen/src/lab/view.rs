@@ -165,13 +165,9 @@ fn penalty(monitor: &Monitor, leader: &Status, seen: &MemberStatus) -> Option<Pe
 
 /// What an operator should know. `seen`: what the leader knows about this member.
 fn warnings(status: Option<&Status>, seen: Option<&MemberStatus>) -> Vec<String> {
-    let own = status.iter().flat_map(|status| {
-        let drain = status.drain().map(|drain| format!("{} {drain}", status.name));
-        [drain, status.rejoin(), status.paused()]
-    });
-    let mismatch = seen.filter(|seen| seen.config_mismatch);
-    let mismatch = mismatch.map(|seen| format!("{}: its configuration differs", seen.name));
-    own.chain([mismatch]).flatten().collect()
+    let own = status.and_then(|status| status.member(status.id));
+    let own = own.into_iter().flat_map(|own| own.notices.clone());
+    own.chain(seen.and_then(MemberStatus::rejection).map(str::to_owned)).collect()
 }
 
 /// Who led when, and what happened to processes.

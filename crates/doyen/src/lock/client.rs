@@ -316,12 +316,12 @@ impl Worker {
         match reply {
             Reply::Answer(answer) => self.take_answer(answer, sent),
             Reply::Full(why) => {
-                warn!("lock {}: {why}; trying again", self.asks.name);
+                warn!(event = "lock-waits", reason = %why, "lock {}: {why}; trying again", self.asks.name);
                 self.call_again_at(sent.after(Span::from_millis(1_000)));
             }
             Reply::None(why) => {
                 if self.silence.is_to_be_logged(sent) {
-                    warn!("lock {}: {why}", self.asks.name);
+                    warn!(event = "lock-waits", reason = %why, "lock {}: {why}", self.asks.name);
                 }
                 self.publish.send_if_modified(|state| match state {
                     ClaimState::Waiting { obstacle, .. } => {
@@ -358,10 +358,11 @@ impl Worker {
         let lock = &self.asks.name;
         if is_late {
             warn!(
+                event = "lock-requeued", lock = %lock, ticket = %ticket,
                 "lock {lock}: came too late to the new leader to keep its place; queued at the end, {ahead} ahead (ticket {ticket})"
             );
         } else if known != Some(ticket) {
-            info!("lock {lock}: waiting, {ahead} ahead (ticket {ticket})");
+            info!(event = "lock-queued", lock = %lock, ticket = %ticket, "lock {lock}: waiting, {ahead} ahead (ticket {ticket})");
         }
         // What it did not know it shows at once: only then the next answer waits for the lock.
         let next = if known == Some(ticket) { sent.after(PACE) } else { sent };
@@ -433,7 +434,7 @@ impl Worker {
         if let Some(file) = &mut self.lease_file {
             let lease = held.map(|held| Lease { deadline: held.deadline, term: held.fence.term.0 });
             if let Err(error) = file.publish(lease) {
-                warn!("cannot write the lease file {}: {error}", file.path().display());
+                warn!(event = "lease-file-not-written", reason = %error, "cannot write the lease file {}: {error}", file.path().display());
             }
         }
         if let Some(held) = held {
@@ -520,7 +521,8 @@ impl Asker {
             match self.ask_one(call) {
                 Ok(reply) => return reply,
                 Err(failure) => {
-                    debug!("{}: {}", self.nodes[self.current], failure.why);
+                    let (node, why) = (&self.nodes[self.current], &failure.why);
+                    debug!(event = "node-unreachable", reason = %why, "{node}: {why}");
                     failures.insert(self.current, failure);
                 }
             }
@@ -541,7 +543,10 @@ impl Asker {
                  --node {},http://HOST:PORT",
                 self.nodes.join(",")
             ),
-            false => format!("no node answers as the leader ({each})"),
+            false => format!(
+                "no node answers as the leader ({each}). Are the nodes running, and do they serve HTTP to this machine (`http`, \
+                 `http_open`)?"
+            ),
         }
     }
 
@@ -624,7 +629,7 @@ impl Asker {
             };
         };
         if self.distrusted.is_due(self.current) {
-            warn!("lock {}: cannot reach {}: {why}", self.name, self.nodes[self.current]);
+            warn!(event = "node-unreachable", reason = %why, "lock {}: cannot reach {}: {why}", self.name, self.nodes[self.current]);
         }
         why
     }

@@ -1,7 +1,7 @@
 //! The settings of a node that should be the same on all members, for `doyen doctor`.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use doyen_core::group::{self, Group};
 use doyen_core::registry::Algorithm;
@@ -9,6 +9,7 @@ use doyen_core::time::Span;
 use serde::{Deserialize, Serialize};
 
 use crate::config::Settings;
+use crate::mutex::lock;
 
 /// Settings that members compare. Members that differ in them work together, but not as one of their operators meant.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -21,7 +22,7 @@ pub struct Compared {
 }
 
 impl Compared {
-    /// Of a configuration.
+    /// Those of a configuration.
     pub fn of(settings: &Settings) -> Self {
         let priorities = settings.members.iter().map(|it| (it.name.clone(), it.priority));
         let timing = match settings.algorithm {
@@ -75,11 +76,11 @@ impl Current {
     }
 
     pub(super) fn get(&self) -> Compared {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.0).clone()
     }
 
     pub(super) fn set(&self, compared: Compared) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = compared;
+        *lock(&self.0) = compared;
     }
 }
 

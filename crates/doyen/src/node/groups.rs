@@ -6,8 +6,8 @@
 //! lease with the clock at the call and gives permits; a group that is to move waits for the last of them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,6 +32,7 @@ use super::timers::Timers;
 use super::waker::CommandReceiver;
 use crate::clock::Moment;
 use crate::config::Settings;
+use crate::files;
 use crate::leadership::{FencingToken, Leadership, LeadershipState, Permits, token_of};
 
 /// What a node knows about a group.
@@ -143,13 +144,7 @@ impl ShorterLease {
 }
 
 fn note_lease(file: &Path, lease: Span) -> io::Result<()> {
-    let draft = file.with_extension("draft");
-    File::create(&draft).and_then(|mut file| {
-        writeln!(file, "{}", lease.as_nanos())?;
-        file.sync_all()
-    })?;
-    fs::rename(&draft, file)?;
-    File::open(file.parent().unwrap_or(Path::new("/")))?.sync_all()
+    files::replace(file, 0o600, &format!("{}\n", lease.as_nanos()))
 }
 
 /// The term in which this member leads the quorum, if its lease was valid at a moment.

@@ -4,6 +4,7 @@
 //! commands from the rest of the program. Each is bounded, so that none can starve the others: of a flood of datagrams it
 //! takes [`BATCH`], then the timers have their turn. Due lease timers are handled before every single event.
 
+mod commands;
 mod groups;
 
 use std::io;
@@ -17,7 +18,7 @@ use doyen_core::host::apply;
 use doyen_core::members::{NodeId, PeerSet};
 use doyen_core::node::{self, Node};
 use doyen_core::protocol::{
-    AdminCommand, Boot, Durable as _, Effects, Event, Notice, Protocol, Refusal, Role, View,
+    Boot, Durable as _, Effects, Event, Notice, Protocol, Refusal, Role, View,
 };
 use doyen_core::registry::AnyProtocol;
 use doyen_core::session::{self, Content, Session};
@@ -27,6 +28,7 @@ use rand_pcg::rand_core::Rng as _;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
+use super::Failure;
 use super::commander::{Commander, transferred_by};
 use super::counters::Counters;
 use super::groups::GroupHost;
@@ -43,11 +45,9 @@ use super::trace::{self, Header, Tracer};
 use super::waker::CommandReceiver;
 use super::warnings::Warnings;
 use super::wire::Rejection;
-use super::{Command, CommandError, Failure};
 use crate::clock::Moment;
 use crate::config::Settings;
 use crate::guardian::Datagram;
-use crate::guardian::lease_file::Lease;
 
 /// How many datagrams are handled before the timers have their turn.
 const BATCH: usize = 64;
@@ -470,104 +470,6 @@ impl Host {
         }
     }
 
-    fn execute(&mut self, command: Command) -> Result<(), Failure> {
-        // The caller may have gone, so the result of `send` does not matter.
-        match command {
-            Command::Admin { answer, .. } | Command::Campaign(answer) if self.rejoining => {
-                let _ = answer.send(Err(CommandError::Rejoining));
-            }
-            Command::Admin { command, by, answer } => {
-                let moves = matches!(
-                    command,
-                    AdminCommand::Transfer { .. }
-                        | AdminCommand::Resign
-                        | AdminCommand::Drain { .. }
-                );
-                let before = self.circumstance.commanded.clone();
-                if moves {
-                    let term = self.member.view().term;
-                    self.circumstance.commanded = by.map(|by| (self.id, Commander { term, by }));
-                }
-                let result = self.apply_command(command)?;
-                if result.is_err() {
-                    self.circumstance.commanded = before;
-                } else if moves {
-                    self.tell_commander();
-                }
-                // A caller whose command was accepted must see its effect in the status.
-                self.changed = true;
-                self.publish_status();
-                let _ = answer.send(result);
-            }
-            Command::Campaign(answer) => {
-                self.handle(Event::Campaign)?;
-                let _ = answer.send(Ok(()));
-            }
-            Command::UseKeys(keys, answer) => {
-                self.network.use_keys(&keys);
-                self.prepared = None;
-                self.prepare_handover();
-                let text = format!("reloaded its keys: {}", keys.told());
-                self.log(LogLine::info("keys-reloaded", text));
-                let _ = answer.send(Ok(()));
-            }
-            Command::Retime(config, answer) => {
-                let set_in = self.member.view().term;
-                self.next_timing = Some(NextTiming { config: *config, set_in });
-                let _ = answer.send(Ok(()));
-            }
-            Command::Guard { lease_file, handover, answer } => {
-                let term = self.member.view().term.0;
-                let lease = self.lease_deadline().map(|deadline| Lease { deadline, term });
-                let guarded = self.publisher.guard(lease_file, handover, lease);
-                self.prepared = None;
-                self.prepare_handover();
-                let failed = |error: io::Error| CommandError::NotReloaded(error.to_string());
-                let _ = answer.send(guarded.map_err(failed));
-            }
-            // One whose sender has given up must not be sent behind its back.
-            Command::Relay { answer, .. } if answer.is_closed() => {}
-            Command::Relay { to, session, bytes, answer } => {
-                let counters = self.publisher.counters();
-                let _ = answer.send(self.network.relay(to, session, &bytes, counters));
-            }
-            Command::AddressResolved { member, address: Some(address) } => {
-                self.network.resolved(member, address);
-                self.prepared = None;
-            }
-            Command::AddressResolved { member, address: None } => {
-                let name = self.settings.name_of(member);
-                let warning = self.warnings.address_unresolved(member, name);
-                self.log(warning);
-            }
-            Command::Stop { grace } => {
-                if self.ends_by.is_none() {
-                    // If no other member can lead, it does not wait: its lease will run out.
-                    let grace = match self.apply_command(AdminCommand::ShutDown)? {
-                        Ok(()) => grace,
-                        Err(_) if self.member.view().role.leads() => Duration::ZERO,
-                        Err(_) => grace.min(self.longest_handover()),
-                    };
-                    self.ends_by = Some(Moment::now().after_nanos(grace.as_nanos() as u64));
-                    self.follow_with_groups();
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn apply_command(
-        &mut self,
-        command: AdminCommand,
-    ) -> Result<Result<(), CommandError>, Failure> {
-        if !Process::has_leases(&self.config) {
-            return Ok(Err(CommandError::NoLeases));
-        }
-        self.refused = None;
-        self.handle(Event::Command(command))?;
-        Ok(self.refused.take().map_or(Ok(()), |refusal| Err(CommandError::Rejected(refusal))))
-    }
-
     /// Publishes a new snapshot, if something has changed or the last one is old.
     fn publish_status(&mut self) {
         let now = Moment::now();
@@ -599,7 +501,6 @@ impl Host {
         let diagnostics = inspect(member, config, &view);
 
         let mut status = Status::initial(&self.settings);
-        status.incarnation = self.store.incarnation();
         status.why = self.publisher.reason();
         status.set_view(self.member.view(), self.lease_deadline());
         status.set_diagnostics(diagnostics, &reachable);
@@ -607,9 +508,7 @@ impl Host {
         let lasting = |since| now.since(since).as_millis() as u64;
         status.work_ms = self.publisher.work_since().map(lasting);
         status.retiring_ms = self.publisher.retiring_since().map(lasting);
-        status.job = Some(self.publisher.job());
         status.last_leader = self.last_leader(now).filter(|_| status.leader.is_none());
-        status.set_roles();
         self.publish(status);
         self.warn_about_peers(&reachable);
     }
@@ -638,7 +537,10 @@ impl Host {
     fn publish(&mut self, status: Status) {
         self.last_snapshot = Moment::now();
         let keys = self.network.fingerprints().to_vec();
-        self.publisher.publish(Status { keys, ..status });
+        let (incarnation, job) = (self.store.incarnation(), Some(self.publisher.job()));
+        let mut status = Status { keys, incarnation, job, ..status };
+        status.derive();
+        self.publisher.publish(status);
     }
 
     fn warn_about_peers(&mut self, reachable: &PeerSet) {
@@ -691,20 +593,6 @@ impl Host {
                 self.tell_commander();
             }
             _ => {}
-        }
-    }
-
-    /// Tells the others who gave this leader the command to move leadership.
-    fn tell_commander(&mut self) {
-        let Some((leader, commander)) = &self.circumstance.commanded else { return };
-        if *leader != self.id {
-            return;
-        }
-        let bytes = commander.encode();
-        let others: Vec<NodeId> = self.settings.core.members.others(self.id).collect();
-        for member in others {
-            // A member that cannot be told, or that does not know of this, has less in its history.
-            let _ = self.network.relay(member, None, &bytes, self.publisher.counters());
         }
     }
 }

@@ -1,8 +1,10 @@
 //! A channel whose receiver is taken once: by the part of the program that serves it, which a handle leads to.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio::sync::mpsc;
+
+use crate::mutex::lock;
 
 /// The receiver, for the first that takes it.
 #[derive(Debug)]
@@ -16,11 +18,11 @@ impl<T> Clone for Inbox<T> {
 
 impl<T> Inbox<T> {
     pub(super) fn take(&self) -> Option<mpsc::Receiver<T>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+        lock(&self.0).take()
     }
 }
 
-/// A channel in which so many may wait.
+/// A channel in which this many values may wait.
 pub(super) fn channel<T>(waiting: usize) -> (mpsc::Sender<T>, Inbox<T>) {
     let (sender, receiver) = mpsc::channel(waiting);
     (sender, Inbox(Arc::new(Mutex::new(Some(receiver)))))

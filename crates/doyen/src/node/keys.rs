@@ -4,13 +4,14 @@
 //! nothing, so a rotation that was interrupted is continued by repeating it. The loop does not read files, because a disk
 //! may not answer.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::OwnedMutexGuard;
 
 use super::{Command, CommandError, Handle};
 use crate::key::{Key, KeyFile, KeyFileError, Keyring};
+use crate::mutex::lock;
 
 /// A step of a rotation, on one member.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -63,10 +64,6 @@ impl Keys {
         let in_use = Arc::new(Mutex::new(keys.fingerprints()));
         Self { file, in_use, changing: Arc::default() }
     }
-
-    fn in_use(&self) -> MutexGuard<'_, Vec<String>> {
-        self.in_use.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// Keys that were read and are not used yet. Until they are, no step of a rotation is taken.
@@ -89,11 +86,6 @@ fn invalid(error: impl std::fmt::Display) -> CommandError {
 }
 
 impl Handle {
-    /// Reads the key file again and returns the keys as text; if that fails, the old keys stay.
-    pub async fn reload_keys(&self) -> Result<String, CommandError> {
-        self.read_keys().await?.adopt().await
-    }
-
     /// Reads the key file again. Nothing changes before the keys are adopted.
     pub async fn read_keys(&self) -> Result<NewKeys, CommandError> {
         let changing = Arc::clone(&self.keys.changing).lock_owned().await;
@@ -127,7 +119,7 @@ impl Handle {
     /// The fingerprints of the keys.
     pub async fn key_report(&self) -> KeyReport {
         let report = |in_file, newest, problem| {
-            let in_use = self.keys.in_use().clone();
+            let in_use = lock(&self.keys.in_use).clone();
             KeyReport { in_use, in_file, newest, problem }
         };
         let Some(file) = self.keys.file.clone() else {
@@ -152,7 +144,7 @@ impl Handle {
     async fn use_keys(&self, keys: Keyring) -> Result<String, CommandError> {
         let (text, fingerprints) = (keys.told(), keys.fingerprints());
         self.send(|answer| Command::UseKeys(keys, answer)).await?;
-        *self.keys.in_use() = fingerprints;
+        *lock(&self.keys.in_use) = fingerprints;
         Ok(text)
     }
 }

@@ -18,19 +18,23 @@
 //!
 //! **Names** are looked up at the start, and again while a member is silent.
 
+mod peer;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
-use std::time::Duration;
 
 use doyen_core::group::rider::Rider;
 use doyen_core::members::{Incarnation, NodeId, PeerSet, SessionId};
 use doyen_core::node::Packet;
 use doyen_core::registry::{AnyMessage, EarlierMessage};
 use doyen_core::session::window::Window;
-use doyen_core::session::{self, Challenge, Greeting, Letter};
+use doyen_core::session::{self, Greeting, Letter};
+
+use peer::may_answer;
+pub(super) use peer::{OwnDatagrams, Peer};
 
 use super::Failure;
 use super::counters::Counters;
@@ -47,29 +51,6 @@ use crate::clock::Moment;
 use crate::config::{Member, Settings};
 use crate::guardian::Datagram;
 use crate::key::Keyring;
-
-/// After this long without a letter (two pings and their repetitions) a member is unreachable, if the algorithm does not
-/// watch that itself.
-const UNREACHABLE: Duration = Duration::from_secs(5);
-
-/// After this long without a letter the name of a member is looked up again: a ping and its first repetitions were not
-/// answered.
-const SILENT: Duration = Duration::from_secs(3);
-
-/// The least time between two look-ups of the same name.
-const RESOLVE: Duration = Duration::from_secs(5);
-
-/// The least time between two answers to a member that is configured otherwise: one to where it is expected, and one to
-/// anywhere else, because replayed datagrams may cause them.
-const MISMATCH_ANSWER: Duration = Duration::from_millis(20);
-
-/// How long a rejected datagram from the address of an unreachable member explains why it is unreachable: longer than it
-/// waits before it greets again.
-const REJECTED: Duration = Duration::from_secs(10);
-
-/// How many challenges to a member are remembered. More are not open at once: one to its present process, one to any other,
-/// and a few to processes at the address to which it has moved.
-const MOST_ASKED: usize = 4;
 
 /// The longest datagram with a letter and a rider: it fits into one packet of every IPv6 network (1280 bytes), with its headers.
 /// Where fragments are dropped, the election must not depend on a longer one.
@@ -107,52 +88,6 @@ struct Current {
     version: u8,
 }
 
-/// The path to a member.
-#[derive(Debug, Default)]
-pub(super) struct Peer {
-    /// What its configured name resolved to last.
-    configured: Option<SocketAddr>,
-    /// Where its letters go; none: to `configured`.
-    address: Option<SocketAddr>,
-    /// Its current session, and the version that this session speaks.
-    met: Option<(SessionId, u8)>,
-    /// When its current session was met.
-    pub(super) met_at: Option<Moment>,
-    /// How many of its letters have been accepted.
-    accepted: u64,
-    /// How many packets have been relayed to it.
-    relayed: u64,
-    /// Which packets of its current session have arrived.
-    relays: Window,
-    /// When its last letter was accepted.
-    pub(super) last_seen: Option<Moment>,
-    /// The smoothed round-trip time.
-    pub(super) round_trip: Option<Duration>,
-    /// The last challenges that were sent to where it is expected, the oldest first. There are several, because its
-    /// present process is asked another one than a process that has not been met.
-    asked: Vec<Asked>,
-    /// When its name was last looked up.
-    resolved: Option<Moment>,
-    /// Whether it last answered a challenge from another configuration.
-    pub(super) config_mismatch: bool,
-    /// Why a datagram from it, or from its address, was last rejected, and when. An address proves nothing, so this is only
-    /// shown.
-    rejected: Option<(Rejection, Moment)>,
-    /// When a datagram from its address was last dropped that it should not have sent.
-    last_dropped: Option<Moment>,
-    /// When it was last answered although it is configured otherwise: where it is expected, and elsewhere.
-    mismatch_answered: [Option<Moment>; 2],
-}
-
-/// A challenge that was sent.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Asked {
-    challenge: Challenge,
-    at: Moment,
-    /// An answer to a repeated challenge says nothing about the round-trip time.
-    repeated: bool,
-}
-
 /// What a read from the socket gave.
 #[derive(Debug)]
 pub(super) enum Received<'a> {
@@ -170,23 +105,14 @@ pub(super) enum Received<'a> {
     Rider { from: NodeId, session: SessionId, rider: Rider },
 }
 
-/// Whether a member's own datagrams arrive, while others from its address are dropped.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum OwnDatagrams {
-    /// It is unreachable: the dropped ones are probably its own.
-    Missing,
-    /// They arrived lately, but not yet between two that were dropped: it may have been restarted with another key.
-    Undecided,
-    /// The dropped ones are not its own.
-    Arrive,
-}
-
 /// A datagram that was dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Dropped {
     pub(super) source: SocketAddr,
     /// The member with this address, if one is known; the datagram itself proves nothing.
     pub(super) member: Option<(NodeId, OwnDatagrams)>,
+    /// Whether the configured address of every other member is known: a name may not have been looked up yet.
+    pub(super) all_known: bool,
     pub(super) reason: Rejection,
     /// Which member it says that it is from, if it is authentic and there is no such other member.
     pub(super) stranger: Option<NodeId>,
@@ -297,7 +223,8 @@ impl Network {
         if let Some((id, peer)) = self.peers.iter_mut().find(|(_, peer)| is_there(peer)) {
             member = Some((*id, peer.reject(reason, Moment::now())));
         }
-        Ok(Received::Rejected(Dropped { source, member, reason, stranger }))
+        let all_known = self.peers.values().all(|peer| peer.configured.is_some());
+        Ok(Received::Rejected(Dropped { source, member, all_known, reason, stranger }))
     }
 
     /// A letter of this session, in a datagram of this version, is about to be handled.
@@ -526,148 +453,6 @@ impl Network {
     }
 }
 
-impl Peer {
-    /// Whether something has arrived from it since this node started, its configuration matches, and it is not silent.
-    fn is_reachable(&self, now: Moment, by_algorithm: Option<bool>) -> bool {
-        let Some(last) = self.last_seen else { return false };
-        by_algorithm.unwrap_or_else(|| now.since(last) <= UNREACHABLE) && !self.config_mismatch
-    }
-
-    /// Where it is, once its present process has been met.
-    pub(super) fn observed_address(&self) -> Option<SocketAddr> {
-        self.met.and_then(|_| self.address.or(self.configured))
-    }
-
-    /// Whether a datagram is for this member and from the same configuration. An answer to a challenge of `session` also
-    /// measures the round-trip time, or proves that the sender is configured otherwise now.
-    fn admit(
-        &mut self,
-        me: NodeId,
-        configuration: u32,
-        session: SessionId,
-        opened: &Opened<'_>,
-        counters: &Counters,
-    ) -> Result<(), Rejection> {
-        let Envelope { to, group, known, .. } = opened.envelope;
-        if to != me || group != 0 {
-            return Err(Rejection::Misdirected);
-        }
-        let answered = match &opened.content {
-            Content::Greeting(greeting) if known == Some(session) => {
-                let is_answered = |asked: &Asked| greeting.answer == Some(asked.challenge);
-                self.asked.iter().position(is_answered)
-            }
-            _ => None,
-        };
-        if opened.envelope.configuration != configuration {
-            if answered.is_some() {
-                self.config_mismatch = true;
-                self.rejected = Some((Rejection::Configuration, Moment::now()));
-            }
-            return Err(Rejection::Configuration);
-        }
-        if let Content::Relay(_) | Content::Rider(_) = opened.content {
-            let is_present = self.met.is_some_and(|(met, _)| met == opened.envelope.session);
-            if !is_present || known != Some(session) {
-                return Err(Rejection::Session);
-            }
-            let is_new = self.relays.accept(opened.envelope.counter);
-            return if is_new { Ok(()) } else { Err(Rejection::Replayed) };
-        }
-        if let Some(place) = answered {
-            let Asked { at, repeated, .. } = self.asked.remove(place);
-            if !repeated {
-                let trip = Moment::now().since(at);
-                counters.round_trip.observe(trip);
-                self.round_trip = Some(smoothed(self.round_trip, trip));
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether a member that is configured otherwise may be answered now. If so, it counts as answered.
-    fn may_answer_mismatch(&mut self, source: SocketAddr) -> bool {
-        let is_expected = [self.address, self.configured].contains(&Some(source));
-        may_answer(&mut self.mismatch_answered[usize::from(is_expected)])
-    }
-
-    /// A datagram from its address is dropped.
-    fn reject(&mut self, reason: Rejection, now: Moment) -> OwnDatagrams {
-        if let Rejection::Key | Rejection::Version | Rejection::Cluster = reason {
-            self.rejected = Some((reason, now));
-        }
-        if !self.is_reachable(now, None) {
-            return OwnDatagrams::Missing;
-        }
-        // Others are dropped of a healthy member, too: those of an earlier process, and duplicates.
-        if reason != Rejection::Forged && self.rejected != Some((reason, now)) {
-            return OwnDatagrams::Undecided;
-        }
-        let before = self.last_dropped.replace(now).filter(|it| now.since(*it) <= UNREACHABLE);
-        match before.is_some() && self.last_seen > before {
-            true => OwnDatagrams::Arrive,
-            false => OwnDatagrams::Undecided,
-        }
-    }
-
-    /// Why it is unreachable although datagrams arrive from its address.
-    pub(super) fn rejected(&self, now: Moment) -> Option<Rejection> {
-        let recent = self.rejected.filter(|(_, at)| now.since(*at) < REJECTED);
-        recent.map(|(reason, _)| reason)
-    }
-
-    /// Records a challenge that is being sent.
-    fn ask(&mut self, challenge: Challenge, at: Moment) {
-        if let Some(asked) = self.asked.iter_mut().find(|asked| asked.challenge == challenge) {
-            asked.repeated = true;
-            return;
-        }
-        if self.asked.len() == MOST_ASKED {
-            self.asked.remove(0);
-        }
-        self.asked.push(Asked { challenge, at, repeated: false });
-    }
-
-    /// The versions in which a letter to the session `known` is sent. A question is sent in both until the peer is known
-    /// to read the current one: perhaps only the earlier one has arrived so far, and that cannot ask for a roster.
-    fn versions(
-        &self,
-        to: NodeId,
-        known: Option<SessionId>,
-        asks: bool,
-        current: Option<Current>,
-    ) -> &'static [u8] {
-        let met =
-            self.met.filter(|(session, _)| Some(*session) == known).map(|(_, version)| version);
-        let asked = current.filter(|it| it.from == to && Some(it.session) == known);
-        match met.max(asked.map(|it| it.version)) {
-            Some(EARLIEST) if !asks => &[EARLIEST],
-            Some(VERSION) => &[VERSION],
-            _ => &[VERSION, EARLIEST],
-        }
-    }
-
-    /// Whether its name should be looked up now. If so, it counts as looked up.
-    fn wants_resolving(&mut self, now: Moment) -> bool {
-        let is_silent = self.last_seen.is_none_or(|seen| now.since(seen) >= SILENT);
-        let wants = is_silent && self.resolved.is_none_or(|last| now.since(last) >= RESOLVE);
-        if wants {
-            self.resolved = Some(now);
-        }
-        wants
-    }
-}
-
-/// Whether a sender whose datagrams are dropped may be answered now. If so, it counts as answered.
-fn may_answer(last: &mut Option<Moment>) -> bool {
-    let now = Moment::now();
-    let may = last.is_none_or(|last| now.since(last) >= MISMATCH_ANSWER);
-    if may {
-        *last = Some(now);
-    }
-    may
-}
-
 /// The answer to the challenge in a datagram, if there is one: its version, receiver and session. It states nothing else.
 fn answer_to(opened: &Opened<'_>) -> Option<(u8, NodeId, SessionId, Content<'static>)> {
     let Content::Greeting(Greeting { ask: Some(challenge), .. }) = opened.content else {
@@ -678,11 +463,6 @@ fn answer_to(opened: &Opened<'_>) -> Option<(u8, NodeId, SessionId, Content<'sta
     let greeting = Greeting { ask: None, answer, incarnation, seen, wants_roster: false };
     let Envelope { from, session, .. } = opened.envelope;
     Some((opened.version, from, session, Content::Greeting(greeting)))
-}
-
-/// A moving average in which the latest measurement counts an eighth, as in TCP.
-fn smoothed(before: Option<Duration>, measured: Duration) -> Duration {
-    before.map_or(measured, |before| (before * 7 + measured) / 8)
 }
 
 /// Errors about an earlier datagram, for example that no process listens at its destination.

@@ -303,6 +303,10 @@ pub struct MemberStatus {
     /// How long ago the leader counted the last of these failures, in milliseconds.
     #[serde(default)]
     pub failed_ms_ago: Option<u64>,
+    /// What an operator should know about it, as text. Of the node itself: that it rejoins, is drained, that elections are
+    /// paused, what it runs under its lease and what fails of that. Of another member: why this node rejects what arrives from it.
+    #[serde(default)]
+    pub notices: Vec<String>,
 }
 
 /// A change of leadership that this node took part in or learned of.
@@ -355,6 +359,7 @@ impl Status {
             recent_failures: 0,
             penalty_remaining_ms: None,
             failed_ms_ago: None,
+            notices: Vec::new(),
         });
         Self {
             cluster: settings.cluster.clone(),
@@ -450,12 +455,22 @@ impl Status {
         }
     }
 
-    /// Derives the role of every member from everything else.
-    pub(crate) fn set_roles(&mut self) {
-        let roles: Vec<MemberRole> = self.members.iter().map(|it| self.role_of(it)).collect();
-        for (member, role) in self.members.iter_mut().zip(roles) {
-            member.role = role;
+    /// Derives the role and the notices of every member from everything else.
+    pub(crate) fn derive(&mut self) {
+        let derived = |it: &MemberStatus| (self.role_of(it), self.notices_of(it));
+        let derived: Vec<_> = self.members.iter().map(derived).collect();
+        for (member, (role, notices)) in self.members.iter_mut().zip(derived) {
+            (member.role, member.notices) = (role, notices);
         }
+    }
+
+    fn notices_of(&self, member: &MemberStatus) -> Vec<String> {
+        if member.id != self.id {
+            return member.rejection().map(str::to_owned).into_iter().collect();
+        }
+        let failure = self.job_failure().map(ToString::to_string);
+        let own = [self.rejoin(), self.drain(), self.paused(), self.work(), failure];
+        own.into_iter().flatten().collect()
     }
 
     fn role_of(&self, member: &MemberStatus) -> MemberRole {

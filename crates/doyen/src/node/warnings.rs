@@ -136,7 +136,7 @@ impl Warnings {
 
     /// A datagram was dropped. Only reasons that hint at a mistake of an operator are logged.
     pub(super) fn dropped(&mut self, settings: &Settings, dropped: Dropped) -> Option<LogLine> {
-        let Dropped { source, member, reason, stranger } = dropped;
+        let Dropped { source, member, all_known, reason, stranger } = dropped;
         let own = member.map_or(OwnDatagrams::Missing, |(_, own)| own);
         let arrive = own == OwnDatagrams::Arrive && stranger.is_none();
         let hint = match stranger {
@@ -153,7 +153,8 @@ impl Warnings {
                     format!("{address}, the address of {name}, whose own datagrams arrive")
                 }
                 Some(name) => format!("{name} ({address})"),
-                None => address.clone(),
+                None if stranger.is_some() || !all_known => address.clone(),
+                None => format!("{address}, which is the address of no member"),
             };
             let member = member.filter(|_| !arrive);
             LogLine {
@@ -269,7 +270,7 @@ mod tests {
     fn dropped(port: u16, member: Option<u32>, reason: Rejection) -> Dropped {
         let source = SocketAddr::from(([0, 0, 0, 0, 0, 0xffff, 0x7f00, 1], port));
         let member = member.map(|member| (NodeId(member), OwnDatagrams::Missing));
-        Dropped { source, member, reason, stranger: None }
+        Dropped { source, member, all_known: true, reason, stranger: None }
     }
 
     fn settings() -> Settings {
@@ -293,7 +294,11 @@ mod tests {
         let forged = warn(dropped(7401, Some(2), Rejection::Forged)).expect("another reason");
         assert_eq!(forged.reason.as_deref(), Some("forged"));
         let stranger = warn(dropped(9, None, Rejection::Key)).expect("another sender");
-        assert!(stranger.text.starts_with("dropping datagrams from 127.0.0.1:9: "), "{stranger:?}");
+        let text = "dropping datagrams from 127.0.0.1:9, which is the address of no member: ";
+        assert!(stranger.text.starts_with(text), "{stranger:?}");
+        let early = Dropped { all_known: false, ..dropped(8, None, Rejection::Key) };
+        let text = "dropping datagrams from 127.0.0.1:8: unknown key. Compare the key files";
+        assert_eq!(warn(early).expect("another sender").text, text, "it may be a member's");
         assert_eq!(warn(dropped(10, None, Rejection::Foreign)), None, "no operator can help");
         let claims = |port, id| Dropped {
             stranger: Some(NodeId(id)),

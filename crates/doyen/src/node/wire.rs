@@ -193,17 +193,8 @@ pub struct Opened<'a> {
 }
 
 impl Opened<'_> {
-    /// The letter for the core; none if its content is not one, or not a message of `algorithm`. `at`: where it came from, if not from
-    /// the address of its sender's configured name.
-    pub fn into_letter(
-        self,
-        algorithm: Algorithm,
-        at: Option<SocketAddr>,
-    ) -> Option<Letter<Packet<AnyMessage>>> {
-        self.into_letter_and_rider(algorithm, at).map(|(letter, _)| letter)
-    }
-
-    /// The same, and what the groups say with it; an error if that cannot be read.
+    /// The letter for the core, and what the groups say with it, or an error if that cannot be read; none if its content is not a
+    /// letter, or not a message of `algorithm`. `at`: where it came from, if not from the address of its sender's configured name.
     pub fn into_letter_and_rider(
         self,
         algorithm: Algorithm,
@@ -264,7 +255,7 @@ struct Lock {
 }
 
 impl Sealer {
-    /// For the datagrams of a cluster.
+    /// What seals the datagrams of a cluster.
     pub fn new(keys: &Keyring, cluster: &str) -> Self {
         let mut start = [0; CLEAR - 4];
         start[..2].copy_from_slice(&MAGIC);

@@ -48,7 +48,7 @@ fn says_who_commanded(trial: &Trial, asked: usize) {
 fn a_follower_that_is_told_to_resign_has_the_leader_do_it() {
     let (trial, leader, followers) = steady();
     let asked = followers[0];
-    let resigned = offline(&trial, asked, &["resign"]);
+    let resigned = trial.succession(|| offline(&trial, asked, &["resign"]));
     assert!(resigned.status.success(), "{}", complaint(&resigned));
     let told = said(&resigned);
     assert!(told.starts_with(&format!("n{leader} resigns; next in line is n")), "{told}");
@@ -67,7 +67,8 @@ fn commands_to_any_member_reach_the_one_that_they_are_for() {
     let (mut trial, leader, followers) = steady();
     let (asked, next) = (followers[0], followers[1]);
 
-    let transferred = offline(&trial, asked, &["transfer", &format!("n{next}")]);
+    let to = format!("n{next}");
+    let transferred = trial.succession(|| offline(&trial, asked, &["transfer", &to]));
     assert!(transferred.status.success(), "{}", complaint(&transferred));
     let told = said(&transferred);
     assert!(told.starts_with(&format!("n{leader} transfers leadership to n{next}")), "{told}");

@@ -27,8 +27,7 @@ struct Beside {
 
 impl Beside {
     fn start() -> Self {
-        let plan =
-            Plan { cluster: "attach", profile: "wan", preemption: "never", ..Plan::default() };
+        let plan = Plan { profile: "wan", preemption: "never", ..Plan::default() };
         let mut trial = Trial::found(&plan);
         let folder = trial.folder.join("job");
         fs::create_dir(&folder).unwrap();
@@ -91,9 +90,7 @@ fn a_command_beside_a_node_moves_with_its_lease_and_never_runs_twice() {
     let mut beside = Beside::start();
     let starts = beside.wait_for_more(0);
     let leader = beside.trial.agree(&[1, 2, 3]);
-    beside.trial.wait("the resignation to be accepted", || {
-        beside.trial.command(leader, &["resign"]).status.success().then_some(())
-    });
+    beside.trial.resign(leader);
     let starts = beside.wait_for_more(starts);
     let second = beside.trial.agree(&[1, 2, 3]);
     assert_ne!(second, leader);
@@ -103,10 +100,7 @@ fn a_command_beside_a_node_moves_with_its_lease_and_never_runs_twice() {
     beside.trial.run_with(leader, &["--lease-file", file.to_str().unwrap()]);
     assert_eq!(beside.trial.agree(&[1, 2, 3]), second);
     let starts = beside.tokens().len().max(starts);
-    beside.trial.wait("the transfer to be accepted", || {
-        let given = beside.trial.command(second, &["transfer", &format!("n{leader}")]);
-        given.status.success().then_some(())
-    });
+    beside.trial.transfer(second, leader);
     let starts = beside.wait_for_more(starts);
     let second = beside.trial.agree(&[1, 2, 3]);
     assert_eq!(second, leader);
@@ -132,7 +126,7 @@ fn a_command_beside_a_node_moves_with_its_lease_and_never_runs_twice() {
 
 #[test]
 fn without_a_node_that_publishes_its_lease_it_says_what_to_start() {
-    let trial = Trial::start(&Plan { cluster: "alone", members: 1, ..Plan::default() });
+    let trial = Trial::start(&Plan { members: 1, ..Plan::default() });
     trial.follow(1, &[1]);
     let lease_file = trial.folder.join("lease");
     for is_left in [false, true] {

@@ -98,16 +98,13 @@ impl Balanced {
 
     fn transfer(&self, from: usize) -> usize {
         let to = if from == 1 { 2 } else { 1 };
-        self.trial.wait("the transfer to be accepted", || {
-            let given = self.trial.command(from, &["transfer", &format!("n{to}")]);
-            given.status.success().then_some(())
-        });
+        self.trial.transfer(from, to);
         to
     }
 }
 
-fn start(cluster: &'static str) -> (Trial, usize) {
-    let trial = Trial::start(&Plan { cluster, preemption: "never", ..Plan::default() });
+fn start() -> (Trial, usize) {
+    let trial = Trial::start(&Plan { preemption: "never", ..Plan::default() });
     let leader = trial.agree(&[1, 2, 3]);
     (trial, leader)
 }
@@ -141,7 +138,7 @@ fn haproxy_sends_to_the_leader_and_closes_connections_to_an_old_one() {
     if !is_installed("haproxy") {
         return;
     }
-    let (trial, leader) = start("haproxy");
+    let (trial, leader) = start();
     let services: Vec<SocketAddr> = (1..=3).map(|member| serve(format!("n{member}"))).collect();
     let balanced = start_haproxy(trial, &services);
     let mut old = balanced.reaches(leader);
@@ -162,7 +159,7 @@ fn haproxy_may_check_with_and_without_a_method() {
     if !is_installed("haproxy") {
         return;
     }
-    let (mut trial, mut leader) = start("httpchk");
+    let (mut trial, mut leader) = start();
     let services: Vec<SocketAddr> = (1..=3).map(|member| serve(format!("n{member}"))).collect();
     let send =
         "http-check send meth GET uri /leader ver HTTP/1.1 hdr Host localhost hdr Connection close";
@@ -184,7 +181,7 @@ fn a_fenced_register_behind_haproxy_accepts_no_older_token() {
     if !is_installed("haproxy") {
         return;
     }
-    let (trial, mut leader) = start("register");
+    let (trial, mut leader) = start();
     let accepted = trial.folder.join("accepted");
     let fence = trial.folder.join("fence");
     let services: Vec<SocketAddr> = trial
@@ -260,7 +257,7 @@ fn nginx_asks_the_node_for_every_request_so_that_an_old_connection_reaches_the_n
     if !is_installed("nginx") {
         return;
     }
-    let (trial, leader) = start("nginx");
+    let (trial, leader) = start();
     let front = free_address();
     let mut text =
         replace(&shipped("nginx-balancer.conf"), "listen 8000", &format!("listen {front}"));

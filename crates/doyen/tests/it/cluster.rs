@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 #[test]
 fn the_highest_leads_and_when_it_is_killed_the_next_one_does() {
-    let mut trial = Trial::start(&Plan { members: 5, ..Plan::default() });
+    let mut trial = Trial::start(&Plan { members: 5, patient: true, ..Plan::default() });
     trial.follow(5, &[1, 2, 3, 4, 5]);
     let term = trial.status(5).unwrap().term;
     trial.kill(5);
@@ -38,7 +38,7 @@ fn elects_on_the_network(algorithm: &'static str) {
         trial.follow(members, &trial.everybody());
         trial.kill(members);
         trial.follow(members - 1, &trial.everybody()[..members - 1]);
-        assert!(trial.log(1).contains("only quorum tolerates partitions"), "{}", trial.log(1));
+        trial.wait_for_log(1, "only quorum tolerates partitions");
         let reason = format!("elected after n{members} lost leadership");
         let told = trial.history(1).into_iter().any(|entry| entry.text.contains(&reason));
         assert!(told, "{:?}", trial.history(1));
@@ -82,15 +82,16 @@ fn chang_roberts_elects_on_the_network() {
 
 #[test]
 fn a_clean_stop_transfers_leadership_at_once() {
-    let mut trial = Trial::start(&Plan::default());
+    let mut trial = Trial::start(&Plan { patient: true, ..Plan::default() });
     trial.follow(3, &[1, 2, 3]);
     assert_eq!(trial.stop(3), Some(0));
     trial.follow(2, &[1, 2]);
     let entry = trial.history(2).into_iter().rev().find(|entry| entry.downtime_us.is_some());
     let entry = entry.expect("a transfer has a downtime");
     assert!(entry.text.contains("n3 transferred leadership (shutting down)"), "{}", entry.text);
-    // Three round trips and two state writes take far less than this, and a vote lease that runs out far more.
-    assert!(entry.downtime_us.unwrap() < 150_000, "{entry:?}");
+    // Three round trips and two state writes take far less than this even on a busy machine, and a vote lease that runs out
+    // takes 1.5 s.
+    assert!(entry.downtime_us.unwrap() < 1_000_000, "{entry:?}");
 }
 
 #[test]
@@ -139,7 +140,7 @@ fn a_paused_leader_has_no_lease_when_it_wakes() {
     let (status, body) = trial.response(3, "/leader").expect("a response");
     assert_eq!(status, 503, "a leader that was paused still claims to lead: {body}");
     trial.follow(2, &[1, 2, 3]);
-    assert!(trial.log(3).contains("n3: event loop delayed by "), "{}", trial.log(3));
+    trial.wait_for_log(3, "n3: event loop delayed by ");
 }
 
 #[test]
@@ -153,8 +154,7 @@ fn an_operator_drains_prefers_and_transfers() {
     assert!(status.drained);
     let left = status.drained_remaining_ms.expect("a drain for an hour ends");
     assert!((3_500_000..=3_600_000).contains(&left), "{left}");
-    let done = trial.command(2, &["transfer", "n1"]);
-    assert!(done.status.success(), "{}", complaint(&done));
+    trial.transfer(2, 1);
     trial.follow(1, &[1, 2, 3]);
     let history = trial.history(2);
     let by = "transferred leadership to n1 (requested); command from admin.sock (uid ";
@@ -187,11 +187,11 @@ fn json_logs_have_fields() {
     let flags = ["--log-format", "json"].map(str::to_owned).to_vec();
     let trial = Trial::start(&Plan { flags, ..Plan::default() });
     trial.follow(3, &[1, 2, 3]);
-    assert!(trial.command(3, &["transfer", "n2"]).status.success());
+    trial.transfer(3, 2);
     assert_eq!(trial.command(1, &["transfer", "n9"]).status.code(), Some(2));
     let line = |member: usize, event: &str| {
         trial.wait(&format!("n{member} logs {event}"), || {
-            let log = trial.log(member);
+            let log = trial.lines(member);
             let mut lines = log.lines().map(|line| {
                 serde_json::from_str::<Value>(line)
                     .unwrap_or_else(|error| panic!("{error}: {line}"))
@@ -237,7 +237,7 @@ fn a_measured_attribute_moves_the_leader() {
 
 #[test]
 fn keys_are_rotated_while_all_members_run() {
-    let trial = Trial::start(&Plan::default());
+    let trial = Trial::start(&Plan { patient: true, ..Plan::default() });
     trial.follow(3, &[1, 2, 3]);
     let history = trial.history(1);
     let key = |member: usize| trial.folder_of(member).join("key").to_str().unwrap().to_owned();
@@ -275,17 +275,10 @@ fn a_wrong_key_is_counted_and_ignored() {
     trial.run(1);
     trial.run(2);
     trial.run_with(3, &["--key-file", other.to_str().unwrap()]);
-    let leader = trial.agree(&[1, 2]);
-    assert_eq!(leader, 2);
-    assert_eq!(trial.status(3).unwrap().leader, None);
-    assert!(rejected(&trial, 1, "key") > 0);
-    // The log also names the member, once its address has been resolved.
-    let dropped = format!("{}): unknown key", trial.address(3));
-    let unnamed = format!("from {}: unknown key", trial.address(3));
-    trial.wait("the log says so", || {
-        let log = trial.log(1);
-        (log.contains(&dropped) || log.contains(&unnamed)).then_some(())
-    });
+    trial.follow(2, &[1, 2]);
+    assert_eq!(trial.wait_for_status(3).leader, None);
+    wait_for_rejected(&trial, 1, "key");
+    trial.wait_for_log(1, &format!("from n3 ({}): unknown key", trial.address(3)));
     trial.wait_for_rise(1, REJECTED, "reason=\"key\"", 3);
     assert_eq!(trial.log(1).matches("dropping datagrams").count(), 1, "once: {}", trial.log(1));
 }
@@ -308,7 +301,7 @@ fn invalid_keys_are_rejected_and_the_old_ones_stay() {
         (log.lines().filter(stay).count() == 2).then_some(())
     });
     assert!(!trial.log(3).contains("reloaded its keys"), "{}", trial.log(3));
-    assert_eq!(trial.agree(&[1, 2, 3]), 3);
+    trial.follow(3, &[1, 2, 3]);
 }
 
 #[test]
@@ -381,8 +374,7 @@ fn a_failed_leader_has_a_penalty_that_all_members_show() {
         preferred.status.success() && told.contains("A penalty outweighs a preference"),
         "{told}"
     );
-    let done = trial.command(2, &["transfer", "n3"]);
-    assert!(done.status.success(), "{}", complaint(&done));
+    trial.transfer(2, 3);
     trial.follow(3, &[1, 2, 3]);
 }
 
@@ -391,26 +383,27 @@ fn a_member_of_another_cluster_is_counted_and_ignored() {
     let trial = Trial::start(&Plan::default());
     trial.follow(3, &[1, 2, 3]);
     let places = [trial.address(1), trial.address(2), &free_address()];
-    let places = places.map(|address| (address.to_owned(), free_http(), Vec::new()));
-    let mut lost =
-        Trial::found_at(&Plan { cluster: "another", ..Plan::default() }, places.to_vec());
+    let places = places.map(|address| (address.to_owned(), free_address(), Vec::new()));
+    let mut lost = Trial::found_at(&Plan::default(), places.to_vec());
     lost.run(3);
-    trial.wait("its greetings are counted", || (rejected(&trial, 1, "cluster") > 0).then_some(()));
-    assert_eq!(lost.status(3).unwrap().leader, None);
-    assert_eq!(trial.agree(&[1, 2, 3]), 3);
+    wait_for_rejected(&trial, 1, "cluster");
+    assert_eq!(lost.wait_for_status(3).leader, None);
+    trial.follow(3, &[1, 2, 3]);
 }
 
 #[test]
 fn members_are_restarted_one_after_the_other() {
-    let mut trial = Trial::start(&Plan::default());
+    let mut trial = Trial::start(&Plan { patient: true, ..Plan::default() });
     trial.follow(3, &[1, 2, 3]);
     let term = trial.status(1).unwrap().term;
     for member in [1, 2, 3] {
         assert_eq!(trial.stop(member), Some(0), "{}", trial.log(member));
         trial.run(member);
         trial.agree(&[1, 2, 3]);
-        // A member that has just started must not vote before its hold-down is over, and cannot take over before that.
-        std::thread::sleep(Duration::from_secs(1));
+        if member == 2 {
+            // Before its hold-down is over a member does not vote, and nobody could take over from n3.
+            std::thread::sleep(Duration::from_millis(2_500));
+        }
     }
     // It transferred leadership, which is not a failure: it takes over again.
     trial.follow(3, &[1, 2, 3]);
@@ -429,9 +422,11 @@ fn a_new_cluster_continues_above_its_term_floor() {
 
 const REJECTED: &str = "doyen_datagrams_rejected_total";
 
-/// How many datagrams a member has rejected for `reason`.
-fn rejected(trial: &Trial, member: usize, reason: &str) -> u64 {
-    trial.metric(member, REJECTED, &format!("reason=\"{reason}\"")).expect("a metric")
+/// Waits until a member has rejected datagrams for `reason`.
+fn wait_for_rejected(trial: &Trial, member: usize, reason: &str) {
+    trial.wait(&format!("n{member} rejects datagrams: {reason}"), || {
+        trial.metric(member, REJECTED, &format!("reason=\"{reason}\"")).filter(|&count| count > 0)
+    });
 }
 
 #[test]
@@ -444,14 +439,14 @@ fn a_member_with_another_configuration_is_ignored() {
     for member in [1, 2, 3] {
         trial.run(member);
     }
-    assert_eq!(trial.agree(&[1, 2]), 2);
-    assert_eq!(trial.status(3).unwrap().leader, None);
-    assert!(rejected(&trial, 1, "configuration") > 0);
+    trial.follow(2, &[1, 2]);
+    assert_eq!(trial.wait_for_status(3).leader, None);
+    wait_for_rejected(&trial, 1, "configuration");
     trial.wait("the status says so", || {
         trial.status(1).filter(|status| status.members[2].config_mismatch)
     });
     let ignores = "n1: ignoring n3: its member list or algorithm differs";
-    trial.wait("the log says so", || trial.log(1).contains(ignores).then_some(()));
+    trial.wait_for_log(1, ignores);
     let status = trial.status(1).unwrap();
     assert!(!status.members[2].reachable, "{status:?}");
     assert_eq!(status.members[0].unreachable, Some(vec![NodeId(3)]));
@@ -495,8 +490,7 @@ fn a_copy_of_the_last_life_is_found_by_its_term() {
     let term = trial.status(1).unwrap().term;
     let state = trial.folder_of(1).join("state").join("state");
     let copy = fs::read(&state).unwrap();
-    let done = trial.command(3, &["transfer", "n2"]);
-    assert!(done.status.success(), "{}", complaint(&done));
+    trial.transfer(3, 2);
     trial.wait("n1 follows in a later term", || {
         trial.status(1).filter(|status| status.term > term && status.leader.is_some()).map(drop)
     });
@@ -530,7 +524,7 @@ fn a_cloned_state_stops_the_one_that_comes_second() {
     let config = trial.folder_of(1).join("doyen.toml");
     let second = std::process::Command::new(support::program())
         .args(["node", "--config", config.to_str().unwrap(), "--listen", &elsewhere])
-        .args(["--state-dir", clone.to_str().unwrap(), "--http", &free_http()])
+        .args(["--state-dir", clone.to_str().unwrap(), "--http", &free_address()])
         .stdin(std::process::Stdio::null())
         .output()
         .unwrap();
@@ -573,7 +567,7 @@ fn a_node_that_is_started_while_its_member_rejoins_says_so_and_may_be_started_ag
     let (config, pid) = (trial.folder_of(2).join("doyen.toml"), trial.pid(2));
     for command in ["node", "rejoin"] {
         let second =
-            doyen(&[command, "--config", config.to_str().unwrap(), "--http", &free_http()]);
+            doyen(&[command, "--config", config.to_str().unwrap(), "--http", &free_address()]);
         let told = complaint(&second);
         assert_eq!(second.status.code(), Some(1), "{command}: {told}");
         assert!(told.contains(&format!("process {pid} is rejoining")), "{command}: {told}");
@@ -610,7 +604,7 @@ fn a_node_whose_member_has_not_finished_rejoining_continues_and_says_what_it_wai
     let folder = trial.folder_of(2).join("state");
     fs::remove_dir_all(&folder).unwrap();
     let owner =
-        Owner { cluster: "trial".to_owned(), member: NodeId(2), algorithm: Algorithm::Quorum };
+        Owner { cluster: trial.name.clone(), member: NodeId(2), algorithm: Algorithm::Quorum };
     let (mut store, _) = Store::rejoin(&folder, &owner).unwrap();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
     let incarnation = Incarnation(now.try_into().unwrap());
@@ -624,7 +618,12 @@ fn a_node_whose_member_has_not_finished_rejoining_continues_and_says_what_it_wai
         (status.rejoining && heard == [false, true, true]).then_some(())
     });
     let waits = "lost its state and rejoins; no answer yet from n1\n";
-    for (command, name) in [("status", "n2 of trial"), ("explain", "n2")] {
+    let status = trial.status(2).expect("it answers");
+    assert!(status.incarnation > incarnation && status.job.is_some(), "{status:?}");
+    assert_eq!(status.member(NodeId(2)).expect("itself").notices, [waits.trim_end()]);
+    for (command, name) in
+        [("status", format!("n2 of {}", trial.name)), ("explain", "n2".to_owned())]
+    {
         let told = doyen(&[command, "--node", trial.url(2)]);
         let text = String::from_utf8_lossy(&told.stdout).into_owned();
         assert!(text.starts_with(&format!("{name} {waits}")), "{text}");
@@ -714,7 +713,7 @@ fn a_log_without_a_reader_blocks_nothing() {
 
 #[test]
 fn keys_on_a_disk_that_does_not_answer_block_nothing() {
-    let mut trial = Trial::start(&Plan::default());
+    let mut trial = Trial::start(&Plan { patient: true, ..Plan::default() });
     trial.follow(3, &[1, 2, 3]);
     let history = trial.history(1);
     let key = trial.folder_of(3).join("key");
@@ -723,7 +722,7 @@ fn keys_on_a_disk_that_does_not_answer_block_nothing() {
     assert!(made.unwrap().success());
     trial.signal(3, Signal::HUP);
     // Heartbeats go on for longer than a lease lasts.
-    trial.wait_for_rise(1, RECEIVED, "", 30);
+    trial.wait_for_rise(1, RECEIVED, "", 45);
     assert_eq!(trial.history(1), history, "the leader has not changed");
     assert_eq!(trial.stop(3), Some(0));
 }
@@ -795,8 +794,7 @@ fn the_best_member_whose_policy_is_never_blocks_nobody() {
         trial.run(member);
     }
     if trial.agree(&[1, 3]) == 3 {
-        let handed = trial.command(3, &["transfer", "n1"]);
-        assert!(handed.status.success(), "{}", complaint(&handed));
+        trial.transfer(3, 1);
     }
     trial.follow(1, &[1, 3]);
     trial.run(2);
@@ -807,10 +805,6 @@ fn the_best_member_whose_policy_is_never_blocks_nobody() {
             .all(|&it| it.is_some_and(|it| it != NodeId(1)) && it == leaders[0])
             .then_some(())
     });
-}
-
-fn free_http() -> String {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
 }
 
 fn set_private(folder: &std::path::Path) {
@@ -832,11 +826,11 @@ fn while_elections_are_paused_a_transfer_works_and_a_dead_leader_is_not_replaced
         });
         let left = trial.metric(member, "doyen_pause_remaining_seconds", "");
         assert!(left.is_some_and(|left| (3_000..=3_600).contains(&left)), "{left:?}");
-        let log = trial.log(member);
-        assert!(
-            log.contains("elections are paused for ") && log.contains("(command at n1)"),
-            "{log}"
-        );
+        trial.wait(&format!("n{member} logs the pause"), || {
+            let log = trial.lines(member);
+            let mut paused = log.lines().filter(|it| it.contains("elections are paused for "));
+            paused.any(|it| it.contains("(command at n1)")).then_some(())
+        });
     }
     let explained = doyen(&["explain", "--node", trial.url(1), "--if-dies", "n3"]);
     let said = String::from_utf8_lossy(&explained.stdout).into_owned();
@@ -845,8 +839,7 @@ fn while_elections_are_paused_a_transfer_works_and_a_dead_leader_is_not_replaced
     let explained = doyen(&["explain", "--node", trial.url(1)]);
     let said = String::from_utf8_lossy(&explained.stdout).into_owned();
     assert!(!said.contains("is next"), "{said}");
-    let transferred = trial.command(3, &["transfer", "n2"]);
-    assert!(transferred.status.success(), "{}", complaint(&transferred));
+    trial.transfer(3, 2);
     trial.follow(2, &[1, 2, 3]);
 
     trial.kill(2);
@@ -866,13 +859,13 @@ fn while_elections_are_paused_a_transfer_works_and_a_dead_leader_is_not_replaced
     let resumed = trial.command(1, &["resume"]);
     assert!(resumed.status.success(), "{}", complaint(&resumed));
     trial.follow(3, &[1, 3]);
-    assert!(trial.log(3).contains("elections are no longer paused: command at n1"));
+    trial.wait_for_log(3, "elections are no longer paused: command at n1");
     assert_eq!(trial.metric(3, "doyen_pause_remaining_seconds", ""), Some(0));
 }
 
 #[test]
 fn followers_know_why_the_leader_moved() {
-    let mut trial = Trial::start(&Plan::default());
+    let mut trial = Trial::start(&Plan { patient: true, ..Plan::default() });
     trial.follow(3, &[1, 2, 3]);
     let why = |trial: &Trial, leader: u32| {
         trial.wait("n1 says why the leader leads", || {
@@ -880,7 +873,7 @@ fn followers_know_why_the_leader_moved() {
             status.why
         })
     };
-    assert!(trial.command(3, &["resign"]).status.success());
+    trial.resign(3);
     trial.follow(2, &[1, 2, 3]);
     assert_eq!(why(&trial, 2), "n3 transferred leadership (resigned)");
     trial.stop(2);

@@ -10,7 +10,7 @@ use crate::support::{LIMIT, Plan, Trial};
 
 /// A cluster of one that is ready, after the shell did something.
 fn start_after(script: &str) -> Trial {
-    let mut trial = Trial::found(&Plan { members: 1, ..Plan::default() });
+    let mut trial = Trial::found(&Plan { members: 1, patient: true, ..Plan::default() });
     let words = ["sh", "-c", &format!("{script}; exec \"$@\""), "sh"];
     trial.begin_with(1, words.map(str::to_owned).to_vec());
     trial.run(1);

@@ -129,7 +129,7 @@ struct Desk {
 
 impl Desk {
     fn set_up() -> Self {
-        let trial = Trial::start(&Plan { cluster: "orders", ..Plan::default() });
+        let trial = Trial::start(&Plan { cluster: Some("orders"), ..Plan::default() });
         trial.follow(3, &[1, 2, 3]);
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         for name in ["scenarios", "plans", "examples"] {
@@ -277,4 +277,45 @@ fn every_flaw_of_mutual_exclusion_is_where_its_table_says() {
     }
     assert!(flaws.into_iter().eq(1..=25), "every flaw has a row");
     fs::remove_dir_all(folder).expect("it is there");
+}
+
+/// What the name of an event follows, perhaps after another argument.
+const BEFORE_EVENTS: [&str; 6] =
+    ["event = ", "LogLine::info(", "LogLine::warning(", "LogLine::error(", "log_about(", "warn("];
+
+/// The events that a source file logs under a name that is written out.
+fn logged_events(source: &str) -> impl Iterator<Item = &str> {
+    let calls = BEFORE_EVENTS.iter().flat_map(|before| source.split(before).skip(1));
+    calls.filter_map(|rest| {
+        let (arguments, rest) = rest.split_once('"')?;
+        let is_name = !arguments.contains(['(', ')', '{', '}', ';', '|']);
+        is_name.then_some(rest.split_once('"')?.0)
+    })
+}
+
+#[test]
+fn every_event_of_the_log_is_in_its_table() {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = fs::read_to_string(package.join("../../docs/http.md")).unwrap();
+    let (_, table) = page.split_once("| `event` | meaning |\n|---|---|\n").unwrap();
+    let rows = table.lines().map_while(|row| row.strip_prefix("| ")?.split_once(" | "));
+    let listed = rows.flat_map(|(names, _)| names.split(", ")).map(|it| it.trim_matches('`'));
+    let mut folders = vec![package.join("src")];
+    let mut events = BTreeSet::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if let Ok(source) = fs::read_to_string(&path) {
+                events.extend(logged_events(&source).map(str::to_owned));
+            }
+        }
+    }
+    // Changes of leadership get their names in one place.
+    let history = fs::read_to_string(package.join("src/node/history.rs")).unwrap();
+    let (_, names) = history.split_once("let (event, leader, term, reason) = match").unwrap();
+    let names = names.split_once("};").unwrap().0.split("(\"").skip(1);
+    events.extend(names.map(|rest| rest.split_once('"').unwrap().0.to_owned()));
+    assert_eq!(listed.map(str::to_owned).collect::<BTreeSet<_>>(), events);
 }

@@ -1,9 +1,9 @@
 //! Nodes embedded in another program: three of them in this process, through the library alone.
 
-use std::net::UdpSocket;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use crate::support::{free_address, new_folder};
 use doyen::clock::Moment;
 use doyen::config::{Configuration, Env};
 use doyen::init::{Founding, NewMember};
@@ -25,12 +25,11 @@ struct Group {
 
 impl Group {
     fn start(name: &str, profile: Profile) -> Self {
-        let folder = std::env::temp_dir().join(format!("doyen-{name}-{}", std::process::id()));
-        let sockets = [(); 3].map(|()| UdpSocket::bind("127.0.0.1:0").expect("a free port"));
-        let members = (1..).zip(sockets).map(|(id, socket)| NewMember {
+        let folder = new_folder();
+        let members = (1..=3).map(|id| NewMember {
             id,
             name: format!("n{id}"),
-            address: socket.local_addr().expect("an address").to_string(),
+            address: free_address(),
             http: "off".to_owned(),
             priority: i64::from(id),
             witness: false,
@@ -45,9 +44,9 @@ impl Group {
             groups: Vec::new(),
             settings: String::new(),
         };
-        founding.write(&folder).expect("a new cluster");
+        founding.write(&folder.join("cluster")).expect("a new cluster");
         let nodes = (1..=3).map(|id| {
-            let file = folder.join(format!("n{id}/doyen.toml"));
+            let file = folder.join(format!("cluster/n{id}/doyen.toml"));
             let env = Env::of_process();
             let configuration = Configuration::load(Some(&file), &[], &env);
             Builder::new(configuration.expect("a sound configuration")).start().expect("it starts")

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use crate::support::{Plan, Trial, skip};
+use crate::support::{Plan, Trial, free_address, skip};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Three processes of an example, one for each member.
@@ -24,7 +24,7 @@ impl Example {
         let test = std::env::current_exe().expect("this program");
         let program = test.ancestors().nth(2).expect("a target folder").join("examples").join(name);
         assert!(program.exists(), "{}: run `cargo build --examples` first", program.display());
-        let trial = Trial::found(&Plan { cluster: name, profile, ..Plan::default() });
+        let trial = Trial::found(&Plan { profile, ..Plan::default() });
         let mut example = Self { trial, program, children: Vec::new() };
         for member in example.trial.everybody() {
             let config = example.trial.folder_of(member).join("doyen.toml");
@@ -187,10 +187,7 @@ fn the_database_refuses_writes_of_old_leaders() {
 
 #[test]
 fn the_web_server_accepts_writes_only_where_it_leads() {
-    let addresses = [(); 3].map(|()| {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-        listener.local_addr().expect("an address").to_string()
-    });
+    let addresses = [(); 3].map(|()| free_address());
     // With long leases: a busy machine must not move leadership between two requests.
     let mut web = Example::start("web", "wan", |trial, member| {
         vec![addresses[member - 1].clone(), trial.folder.join("value").display().to_string()]

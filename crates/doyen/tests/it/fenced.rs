@@ -68,7 +68,7 @@ fn a_fenced_register_accepts_no_older_token_after_a_pause_of_everything() {
             "a fenced register: no PID namespaces and no cgroup v2 that may be written to",
         );
     }
-    let plan = Plan { cluster: "fenced", preemption: "never", ..Plan::default() };
+    let plan = Plan { patient: true, preemption: "never", ..Plan::default() };
     let mut trial = Trial::found(&plan);
     let folder = trial.folder.join("register");
     fs::create_dir(&folder).unwrap();
@@ -84,8 +84,9 @@ fn a_fenced_register_accepts_no_older_token_after_a_pause_of_everything() {
     );
     for _ in 0..rounds() {
         let leader = register.trial.agree(&[1, 2, 3]);
-        let pids = chain(register.trial.pid(leader) as i32);
-        assert_eq!(pids.len(), 4, "node, guardian, init and job: {pids:?}");
+        let pids = register.trial.wait("node, guardian, init and job", || {
+            Some(chain(register.trial.pid(leader) as i32)).filter(|pids| pids.len() == 4)
+        });
         tally.round(|| {
             send(&pids, Signal::STOP);
             highest = register.wait_for_more(highest);

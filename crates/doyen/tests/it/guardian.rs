@@ -5,9 +5,10 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::support::{LIMIT, new_folder};
 use doyen::clock::Moment;
 use doyen::guardian::contain::Containment;
 use doyen::guardian::control::{Killed, Report, Request};
@@ -16,6 +17,10 @@ use doyen::guardian::{Guardian, Handover, Hooks, LogFormat, Plan};
 use doyen_core::time::Span;
 
 const MARGIN: Duration = Duration::from_millis(100);
+
+/// A lease that is renewed all the time. A command that runs for 2.5 s does not get by with one of them, and a busy machine
+/// does not keep a thread from renewing it.
+const RENEWED: Duration = Duration::from_millis(1_500);
 
 /// A tree that does what it can to survive: it ignores SIGTERM, forks twice, and changes its session. All of its
 /// processes sleep for a time that names this test.
@@ -40,11 +45,9 @@ impl Scene {
     fn new() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let folder =
-            std::env::temp_dir().join(format!("doyen-guardian-{}-{number}", std::process::id()));
-        fs::create_dir(&folder).unwrap();
+        let folder = new_folder();
         let lease_file = LeaseFile::create(&folder.join("lease")).unwrap();
-        let name = format!("{}.{number}", 10_000_000 + std::process::id());
+        let name = format!("{}.{number:02}", 10_000_000 + std::process::id());
         Self { folder, lease_file, handover: Handover::create().unwrap(), name }
     }
 
@@ -139,16 +142,27 @@ fn a_lease_that_is_not_renewed_ends_the_whole_tree_before_its_deadline() {
 fn a_lease_that_is_renewed_lets_the_command_run() {
     for containment in containments() {
         let mut scene = Scene::new();
-        scene.lease(Duration::from_millis(600), 1);
         let guardian = scene
-            .guardian(&containment, "echo $DOYEN_TERM $DOYEN_TOKEN > $2/out; sleep 1.5; exit 7");
-        guardian.ask(&Request::Start { term: 1, token: 5 }).unwrap();
-        assert!(matches!(guardian.report().unwrap(), Some(Report::Started { .. })));
-        for _ in 0..40 {
-            scene.lease(Duration::from_millis(600), 1);
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        assert_eq!(guardian.report().unwrap(), Some(Report::Ended { code: 7, killed: None }));
+            .guardian(&containment, "echo $DOYEN_TERM $DOYEN_TOKEN > $2/out; sleep 2.5; exit 7");
+        let done = AtomicBool::new(false);
+        let ended = std::thread::scope(|scope| {
+            scene.lease(RENEWED, 1);
+            scope.spawn(|| {
+                let began = Instant::now();
+                while !done.load(Ordering::Relaxed) && began.elapsed() < LIMIT {
+                    scene.lease(RENEWED, 1);
+                    std::thread::sleep(Duration::from_millis(50));
+                }
+            });
+            guardian.ask(&Request::Start { term: 1, token: 5 }).unwrap();
+            let reports = [guardian.report().unwrap(), guardian.report().unwrap()];
+            done.store(true, Ordering::Relaxed);
+            reports
+        });
+        let [Some(Report::Started { .. }), Some(Report::Ended { code: 7, killed: None })] = ended
+        else {
+            panic!("{containment:?}: {ended:?}")
+        };
         assert_eq!(fs::read_to_string(scene.folder.join("out")).unwrap(), "1 5\n");
         guardian.finish().unwrap();
     }

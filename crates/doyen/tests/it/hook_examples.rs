@@ -55,8 +55,7 @@ fn is_at_two(wires: &Wires) -> bool {
 #[test]
 fn a_virtual_address_moves_with_leadership_and_is_never_at_two_members() {
     let Some(wires) = Wires::lay(3) else { return };
-    let mut trial =
-        wires.found(&Plan { cluster: "address", preemption: "never", ..Plan::default() });
+    let mut trial = wires.found(&Plan { patient: true, preemption: "never", ..Plan::default() });
     let script = example("address");
     let words = vec![script.to_str().unwrap(), ADDRESS, "eth"];
     let run = |trial: &mut Trial, member: usize| {
@@ -89,7 +88,7 @@ fn a_virtual_address_moves_with_leadership_and_is_never_at_two_members() {
                 });
             });
             run(&mut trial, killed);
-            assert_eq!(trial.agree(&[1, 2, 3]), leader, "it leads");
+            trial.follow(leader, &[1, 2, 3]);
         }
         done.store(true, Ordering::Relaxed);
     });
@@ -121,7 +120,7 @@ fn a_webhook_is_told_of_the_leader_and_again_if_it_fails() {
     }
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
-    let mut trial = Trial::found(&Plan { cluster: "webhook", members: 1, ..Plan::default() });
+    let mut trial = Trial::found(&Plan { members: 1, ..Plan::default() });
     let script = example("webhook");
     configure(&trial, 1, &[("change", vec![script.to_str().unwrap(), &url])]);
     trial.run(1);

@@ -30,9 +30,8 @@ struct Cluster {
 
 impl Cluster {
     /// Three members with hooks.
-    fn start(profile: &'static str) -> Self {
-        let plan = Plan { cluster: "hooks", profile, preemption: "never", ..Plan::default() };
-        let mut trial = Trial::found(&plan);
+    fn start(timing: Plan) -> Self {
+        let mut trial = Trial::found(&Plan { preemption: "never", ..timing });
         let folder = trial.folder.join("shared");
         fs::create_dir(&folder).unwrap();
         for member in trial.everybody() {
@@ -54,6 +53,15 @@ impl Cluster {
             (members.contains(&member) && self.trial.get(member, "/leader").is_some())
                 .then_some(member)
         })
+    }
+
+    /// Waits until the hooks have logged a text.
+    fn wait_for(&self, text: &str) {
+        self.trial.wait(text, || self.log().contains(text).then_some(()));
+    }
+
+    fn term(&self, member: usize) -> u64 {
+        self.trial.status(member).expect("an answer").term.0
     }
 
     fn log(&self) -> String {
@@ -84,25 +92,31 @@ fn configure(path: &Path, folder: &Path) {
     fs::write(path, format!("{before}{hooks}\n{after}")).unwrap();
 }
 
+/// Leases of two and a half seconds.
+fn wan() -> Plan {
+    Plan { profile: "wan", ..Plan::default() }
+}
+
 #[test]
 fn the_thing_moves_with_leadership_and_is_never_at_two_members() {
-    let cluster = Cluster::start("lan");
+    let cluster = Cluster::start(Plan { patient: true, ..Plan::default() });
     let first = cluster.holder(&[1, 2, 3]);
-    let log = cluster.log();
     for member in 1..=3 {
-        assert!(log.contains(&format!("n{member} remove follower 0 started")), "{log}");
+        cluster.wait_for(&format!("n{member} remove follower 0 started"));
     }
     cluster.trial.agree(&[1, 2, 3]);
-    let given = cluster.trial.command(first, &["resign"]);
-    assert!(given.status.success(), "{given:?}");
+    let term = cluster.term(first);
+    cluster.trial.resign(first);
     let second = cluster.holder(&Cluster::others(first));
-    assert!(cluster.log().contains(&format!("n{first} remove follower 1 stopped")));
+    let log = cluster.log();
+    assert!(log.contains(&format!("n{first} remove follower {term} stopped")), "{log}");
     // Stopped past its lease: its guardian runs the hook in time, and the next one finds the thing free.
+    let term = cluster.term(second);
     cluster.trial.signal(second, Signal::STOP);
     let third = cluster.holder(&Cluster::others(second));
     cluster.trial.signal(second, Signal::CONT);
     let log = cluster.log();
-    assert!(log.contains(&format!("n{second} remove follower 2 lease-lapsed")), "{log}");
+    assert!(log.contains(&format!("n{second} remove follower {term} lease-lapsed")), "{log}");
     cluster.trial.agree(&[1, 2, 3]);
     assert_eq!(cluster.holder(&[1, 2, 3]), third);
     // Killed while it is stopped, with reports of its guardian unread.
@@ -116,9 +130,10 @@ fn the_thing_moves_with_leadership_and_is_never_at_two_members() {
 
 #[test]
 fn a_node_that_is_killed_is_survived_by_its_hook_and_costs_no_lease() {
-    let mut cluster = Cluster::start("wan");
+    let mut cluster = Cluster::start(wan());
     let leader = cluster.holder(&[1, 2, 3]);
     cluster.trial.agree(&[1, 2, 3]);
+    let term = cluster.term(leader);
     cluster.trial.kill(leader);
     let next = cluster.holder(&Cluster::others(leader));
     let crashed = matches!(
@@ -126,10 +141,11 @@ fn a_node_that_is_killed_is_survived_by_its_hook_and_costs_no_lease() {
         Some(ElectionReason::Transferred { reason: TransferReason::Crashed, .. })
     );
     assert!(crashed, "{}", cluster.trial.log(next));
-    assert!(cluster.log().contains(&format!("n{leader} remove follower 1 crashed")));
+    let log = cluster.log();
+    assert!(log.contains(&format!("n{leader} remove follower {term} crashed")), "{log}");
     // The guardian writes in the format of the node's log, also when the node is dead.
     cluster.trial.wait("a line of the guardian", || {
-        let log = cluster.trial.log(leader);
+        let log = cluster.trial.lines(leader);
         let lines =
             log.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}")));
         let lines: Vec<serde_json::Value> = lines.collect();
@@ -140,14 +156,13 @@ fn a_node_that_is_killed_is_survived_by_its_hook_and_costs_no_lease() {
 #[test]
 fn a_hook_that_fails_holds_the_lease_until_it_succeeds() {
     // Leases that a busy machine does not let lapse: who holds one is what this test is about.
-    let mut cluster = Cluster::start("wan");
+    let mut cluster = Cluster::start(wan());
     let leader = cluster.holder(&[1, 2, 3]);
     cluster.trial.agree(&[1, 2, 3]);
-    let term = cluster.trial.status(leader).expect("an answer").term.0;
+    let term = cluster.term(leader);
     let stuck = cluster.folder.join(format!("stuck-n{leader}"));
     fs::write(&stuck, "").unwrap();
-    let given = cluster.trial.command(leader, &["resign"]);
-    assert!(given.status.success(), "{given:?}");
+    cluster.trial.resign(leader);
     let failed = format!("n{leader} remove follower {term}");
     let failures = || cluster.log().matches(&failed).count();
     cluster.trial.wait("two failures", || (failures() >= 2).then_some(()));

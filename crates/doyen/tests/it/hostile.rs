@@ -30,7 +30,8 @@ const MOST_GROWTH: u64 = 4_096;
 /// program is optimised, as in `make chaos`; without that, a fifth takes as much of a processor.
 const REPLAYED: u64 = if cfg!(debug_assertions) { 4_000 } else { 20_000 };
 
-/// How long a restart may take while they are, if nothing else is in its way.
+/// How long a restart may take while they are, if nothing else is in its way: this, and four times as long as one takes just
+/// before without them.
 const LONGEST_RESTART: Duration = Duration::from_secs(1);
 
 /// How often a restart that took longer is repeated, because the machine may have been busy with other tests. What keeps a
@@ -111,8 +112,13 @@ impl Drop for Flood {
     }
 }
 
-fn ready(trial: &Trial, member: usize) -> Option<()> {
-    trial.get(member, "/readyz").map(drop)
+/// How long n3 takes to be ready after it was killed.
+fn restart(trial: &mut Trial) -> Duration {
+    trial.kill(3);
+    let begun = Instant::now();
+    trial.run(3);
+    trial.wait("n3 is ready", || trial.get(3, "/readyz"));
+    begun.elapsed()
 }
 
 #[test]
@@ -120,8 +126,7 @@ fn replayed_greetings_do_not_delay_a_restart() {
     let mut trial = Trial::start(&Plan::default());
     trial.follow(3, &[1, 2, 3]);
     // What is replayed are the greetings of the process before.
-    trial.kill(3);
-    trial.run(3);
+    restart(&mut trial);
     trial.agree(&[1, 2, 3]);
     let recorder = Recorder::of(&trial);
     let configuration = recorder.settings.configuration_id();
@@ -132,32 +137,33 @@ fn replayed_greetings_do_not_delay_a_restart() {
     });
     let mut tally = Tally::new("a restart under replayed greetings each way");
     for _ in 0..rounds() {
-        let floods =
-            directions.each_ref().map(|recorded| Flood::start(recorded.to_vec(), REPLAYED));
-        thread::sleep(Duration::from_millis(300));
-        let mut restarts = Vec::new();
-        while restarts.len() < RESTARTS && restarts.iter().all(|&took| took >= LONGEST_RESTART) {
-            trial.kill(3);
-            let begun = Instant::now();
-            tally.round(|| {
-                trial.run(3);
-                trial.wait("n3 is ready", || ready(&trial, 3));
-            });
-            restarts.push(begun.elapsed());
-        }
-        let sent = floods.each_ref().map(|flood| flood.sent.load(Ordering::Relaxed));
-        println!("ready after {restarts:?}, {sent:?} replayed");
-        assert!(restarts.last().is_some_and(|&took| took < LONGEST_RESTART), "{restarts:?}");
+        let mut seen = Vec::new();
+        let is_fast = (0..RESTARTS).any(|_| {
+            let quiet = restart(&mut trial);
+            trial.agree(&[1, 2, 3]);
+            let floods =
+                directions.each_ref().map(|recorded| Flood::start(recorded.to_vec(), REPLAYED));
+            thread::sleep(Duration::from_millis(300));
+            let mut took = Duration::ZERO;
+            tally.round(|| took = restart(&mut trial));
+            [1, 2, 3].iter().for_each(|&member| wait_until_flooded(&trial, member));
+            let sent = floods.each_ref().map(|flood| flood.sent.load(Ordering::Relaxed));
+            println!("ready after {took:?}, {sent:?} replayed; without them after {quiet:?}");
+            seen.push((took, quiet));
+            took < LONGEST_RESTART + 4 * quiet
+        });
+        assert!(is_fast, "with and without replayed greetings: {seen:?}");
         trial.agree(&[1, 2, 3]);
     }
-    for member in [1, 2, 3] {
+}
+
+/// Waits until greetings come far faster to a member than it answers them.
+fn wait_until_flooded(trial: &Trial, member: usize) {
+    trial.wait(&format!("n{member} to be flooded"), || {
         let label = "reason=\"limited\"";
         let limited = trial.metric(member, "doyen_datagrams_rejected_total", label);
-        assert!(
-            limited.expect("a metric") > REPLAYED / 20,
-            "n{member}: it was hardly flooded: {limited:?}"
-        );
-    }
+        limited.filter(|&limited| limited > REPLAYED / 20)
+    });
 }
 
 #[test]

@@ -18,8 +18,8 @@ struct Jobs {
 }
 
 impl Jobs {
-    fn start(cluster: &'static str) -> Self {
-        let plan = Plan { cluster, profile: "wan", preemption: "never", ..Plan::default() };
+    fn start() -> Self {
+        let plan = Plan { profile: "wan", preemption: "never", ..Plan::default() };
         let mut trial = Trial::found(&plan);
         for member in trial.everybody() {
             let file = lease_file(&trial, member);
@@ -50,6 +50,12 @@ impl Jobs {
         shown
     }
 
+    /// Follows leadership to the member that has it now.
+    fn go_on(&mut self) {
+        self.wait_for_another();
+        self.leader = self.trial.agree(&[1, 2, 3]);
+    }
+
     fn another_leads(&self) -> bool {
         let mut others = [1, 2, 3].into_iter().filter(|&member| member != self.leader);
         others.any(|member| self.trial.get(member, "/leader").is_some())
@@ -66,29 +72,41 @@ fn lease_file(trial: &Trial, member: usize) -> PathBuf {
 
 #[test]
 fn a_transfer_waits_for_a_program_that_has_locked_the_file_and_goes_on_when_it_lets_go() {
-    let jobs = Jobs::start("locked");
+    let mut jobs = Jobs::start();
+    for _ in 0..ROUNDS {
+        if goes_on_before_the_deadline(&jobs) {
+            return;
+        }
+        jobs.go_on();
+    }
+    panic!("{ROUNDS} transfers waited for the deadline, although no program does");
+}
+
+/// How often it is looked whether a transfer goes on before the deadline: on a busy machine the job may take too long to stop,
+/// or the transfer too long to finish. One that waits for the deadline does so each time.
+const ROUNDS: usize = 4;
+
+/// Whether another member led before the deadline that a program has seen, as soon as that has unlocked the file.
+fn goes_on_before_the_deadline(jobs: &Jobs) -> bool {
     let reader = LeaseReader::open(&jobs.file()).expect("a lease file");
     jobs.wait_for_lease(&reader);
     let lock = File::open(jobs.file()).expect("a lease file");
     lock.lock_shared().expect("a lock");
     let shown = jobs.resign(&reader);
     sleep(Duration::from_millis(300));
-    let is_early = Moment::now() < shown.deadline;
-    assert!(
-        is_early,
-        "the job took longer to stop than the lease lasts: {}",
-        jobs.trial.log(jobs.leader)
-    );
-    assert!(!jobs.another_leads(), "another member leads while a program acts under the old lease");
-    assert!(reader.read().expect("a lease file").is_none(), "renewals do not show it again");
+    let (another_leads, lease) = (jobs.another_leads(), reader.read().expect("a lease file"));
+    if Moment::now() >= shown.deadline {
+        return false;
+    }
+    assert!(!another_leads, "another member leads while a program acts under the old lease");
+    assert!(lease.is_none(), "renewals do not show it again");
     lock.unlock().expect("it is locked");
-    let led = jobs.wait_for_another();
-    assert!(led < shown.deadline, "the transfer waited for the deadline, although no program does");
+    jobs.wait_for_another() < shown.deadline
 }
 
 #[test]
 fn a_transfer_waits_for_a_program_no_longer_than_until_the_deadline_that_it_saw() {
-    let jobs = Jobs::start("stuck");
+    let jobs = Jobs::start();
     let reader = LeaseReader::open(&jobs.file()).expect("a lease file");
     jobs.wait_for_lease(&reader);
     let lock = File::open(jobs.file()).expect("a lease file");
@@ -158,7 +176,7 @@ impl Example {
 
 #[test]
 fn the_readers_see_the_lease_and_fail_closed() {
-    let mut jobs = Jobs::start("readers");
+    let mut jobs = Jobs::start();
     let (file, folder) = (jobs.file(), jobs.trial.folder.clone());
     let reader = LeaseReader::open(&file).expect("a lease file");
     let examples = Example::all(&folder);

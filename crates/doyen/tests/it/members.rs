@@ -1,12 +1,11 @@
 //! The members of a cluster change, step by step as docs/operations.md has it.
 
 use std::fs;
-use std::net::{TcpListener, UdpSocket};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 
-use crate::support::{complaint, new_folder, program};
+use crate::support::{complaint, free_port, new_folder, program};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -99,22 +98,9 @@ impl Drop for Operator {
     }
 }
 
-/// Ports that are free for datagrams and for HTTP: `doyen init` takes the same for both.
-fn free_ports<const COUNT: usize>() -> [u16; COUNT] {
-    let mut held = Vec::new();
-    while held.len() < COUNT {
-        let udp = UdpSocket::bind("127.0.0.1:0").expect("a free port");
-        let port = udp.local_addr().expect("it is bound").port();
-        if let Ok(tcp) = TcpListener::bind(("127.0.0.1", port)) {
-            held.push((udp, tcp, port));
-        }
-    }
-    std::array::from_fn(|place| held[place].2)
-}
-
 #[test]
 fn members_are_added_and_removed_and_a_machine_is_replaced_as_documented() {
-    let [p1, p2, p3, p4] = free_ports();
+    let [p1, p2, p3, p4] = [(); 4].map(|()| free_port("127.0.0.1"));
     let three = [("n1", p1), ("n2", p2), ("n3", p3)];
     let mut operator = Operator { folder: new_folder(), running: Vec::new() };
     operator.init("orders", 0, &three);

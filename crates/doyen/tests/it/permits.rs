@@ -9,18 +9,11 @@ use doyen::api::{LeaderReport, PermitGiven};
 use doyen::clock::Moment;
 
 /// Three nodes whose leases last for two and a half seconds, and the leader.
-fn start(cluster: &'static str) -> (Trial, usize) {
-    let plan = Plan { cluster, profile: "wan", preemption: "never", ..Plan::default() };
+fn start() -> (Trial, usize) {
+    let plan = Plan { profile: "wan", preemption: "never", ..Plan::default() };
     let trial = Trial::start(&plan);
     let leader = trial.agree(&[1, 2, 3]);
     (trial, leader)
-}
-
-/// The leader resigns; a command is rejected until another member has acknowledged a heartbeat.
-fn resign(trial: &Trial, leader: usize) {
-    trial.wait("the resignation to be accepted", || {
-        trial.command(leader, &["resign"]).status.success().then_some(())
-    });
 }
 
 /// Waits until a member other than `old` answers 200 at `/leader`, and returns it and the time.
@@ -40,7 +33,7 @@ fn lease_deadline(trial: &Trial, leader: usize) -> Moment {
 
 #[test]
 fn polling_health_does_not_delay_a_transfer() {
-    let (trial, leader) = start("health");
+    let (trial, leader) = start();
     let (done, yes) = (AtomicBool::new(false), AtomicU32::new(0));
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -53,7 +46,7 @@ fn polling_health_does_not_delay_a_transfer() {
         });
         trial.wait("some answers", || (yes.load(Ordering::Relaxed) >= 10).then_some(()));
         let deadline = lease_deadline(&trial, leader);
-        resign(&trial, leader);
+        trial.resign(leader);
         let (_, led) = successor_of(&trial, leader);
         done.store(true, Ordering::Relaxed);
         assert!(led < deadline, "the transfer waited for the lease that health had shown");
@@ -62,14 +55,14 @@ fn polling_health_does_not_delay_a_transfer() {
 
 #[test]
 fn a_transfer_waits_for_a_permit_and_then_proceeds() {
-    let (trial, leader) = start("permits");
+    let (trial, leader) = start();
     let permit: PermitGiven = trial.wait("a permit", || {
         let (status, body) = trial.post(leader, "/v1/permit", r#"{"for": "1h"}"#)?;
         assert_eq!(status, 200, "{body}");
         Some(serde_json::from_str(&body).expect("a permit"))
     });
     assert!((1..=2_500).contains(&permit.remaining_ms), "at most a lease: {permit:?}");
-    resign(&trial, leader);
+    trial.resign(leader);
     let (status, body) = trial.post(leader, "/v1/permit", r#"{"for": "1s"}"#).expect("an answer");
     assert_eq!(status, 409, "no permit while leadership is being transferred: {body}");
     let (successor, led) = successor_of(&trial, leader);

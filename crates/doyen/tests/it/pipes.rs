@@ -44,7 +44,7 @@ fn a_command_whose_reader_has_gone_ends_quietly() {
 
 #[test]
 fn a_command_to_a_node_whose_reader_has_gone_ends_quietly() {
-    let trial = Trial::start(&Plan::default());
+    let trial = Trial::start(&Plan { patient: true, ..Plan::default() });
     trial.follow(3, &[1, 2, 3]);
     for command in ["status", "history", "explain", "watch", "wait"] {
         unread(&[command, "--node", trial.url(1)]);

@@ -97,7 +97,7 @@ fn a_member_that_is_founded_again_is_refused_though_the_others_have_restarted() 
     // By mistake it gets the state of a member that has never run.
     let again = trial.folder.join("again");
     let mut init = std::process::Command::new(program());
-    init.args(["init", "--cluster", "trial", "--out"]).arg(&again);
+    init.args(["init", "--cluster", &trial.name, "--out"]).arg(&again);
     for member in [1, 2, 3] {
         init.args(["--member", &format!("n{member}={}", trial.address(member))]);
     }

@@ -3,13 +3,12 @@
 
 use std::fs::{self, File};
 use std::io::Write as _;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
 
-use crate::support::{Plan, Trial, program, skip};
+use crate::support::{Plan, Trial, free_address, program, skip};
 
 /// A program of the package: that of the system, or the one that `make tools` has unpacked.
 fn found(name: &str) -> Option<PathBuf> {
@@ -36,7 +35,7 @@ fn said(output: &Output) -> String {
 fn eventful() -> Trial {
     let mut trial = Trial::start(&Plan::default());
     trial.follow(3, &[1, 2, 3]);
-    assert!(trial.command(3, &["transfer", "n2"]).status.success());
+    trial.transfer(3, 2);
     trial.follow(2, &[1, 2, 3]);
     trial.kill(2);
     trial.agree(&[1, 3]);
@@ -108,8 +107,7 @@ impl Prometheus {
             targets.join(", ")
         );
         fs::write(folder.join("prometheus.yml"), config).unwrap();
-        let address =
-            TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr()).expect("a port");
+        let address = free_address();
         let child = Command::new(program)
             .arg(format!("--config.file={}", folder.join("prometheus.yml").display()))
             .arg(format!("--storage.tsdb.path={}", folder.join("data").display()))

@@ -60,8 +60,7 @@ fn priority_log_hook_and_timing_change_without_a_restart() {
     assert!(changed.status.success(), "{}", complaint(&changed));
     assert!(said(&changed).contains("from the next term on timing.tenure"), "{}", said(&changed));
     assert!(!trial.log(2).contains("uses its new timing"), "no term has begun");
-    let moved = trial.command(2, &["transfer", "n3"]);
-    assert!(moved.status.success(), "{}", complaint(&moved));
+    trial.transfer(2, 3);
     trial.wait("the new timing is adopted", || {
         trial.log(2).contains("uses its new timing from term").then_some(())
     });
@@ -148,17 +147,14 @@ fn hooks_of_the_guardian_change_without_a_restart() {
     fs::write(config(&trial, 1), before.replace("echo old", "echo new")).expect("it is written");
     let changed = reload(&trial, 1);
     assert!(said(&changed).contains("new hooks"), "{}{}", said(&changed), complaint(&changed));
-    let moved = trial.wait("n1 may lead", || {
-        let moved = trial.command(2, &["transfer", "n1"]);
-        let leads = complaint(&moved).contains("is the leader already");
-        (moved.status.success() || leads).then_some(leads)
-    });
+    let given = trial.succession(|| trial.command(2, &["transfer", "n1"]));
+    let led = complaint(&given).contains("is the leader already");
+    assert!(given.status.success() || led, "{}", complaint(&given));
     trial.follow(1, &[1, 2, 3]);
-    if !moved {
+    if !led {
         has(&trial, "new leads");
     }
-    let away = trial.command(1, &["transfer", "n2"]);
-    assert!(away.status.success(), "{}", complaint(&away));
+    trial.transfer(1, 2);
     has(&trial, "new does not");
 }
 
@@ -166,7 +162,7 @@ fn hooks_of_the_guardian_change_without_a_restart() {
 /// removed, what they did is undone; and they may come back.
 #[test]
 fn the_first_hooks_are_added_and_the_last_ones_removed_without_a_restart() {
-    let trial = Trial::start(&Plan { preemption: "never", ..Plan::default() });
+    let trial = Trial::start(&Plan { patient: true, preemption: "never", ..Plan::default() });
     let leader = trial.agree(&[1, 2, 3]);
     let follower = if leader == 1 { 2 } else { 1 };
     let pid = trial.pid(leader);
@@ -211,8 +207,7 @@ fn the_first_hooks_are_added_and_the_last_ones_removed_without_a_restart() {
     marked(format!("n{leader} leads"));
     assert_eq!(trial.status(leader).expect("it answers").term, term, "it has led all the time");
 
-    let moved = trial.command(leader, &["transfer", &format!("n{follower}")]);
-    assert!(moved.status.success(), "{}", complaint(&moved));
+    trial.transfer(leader, follower);
     marked(format!("n{follower} leads"));
     let text = fs::read_to_string(&marks).expect("marks");
     let order = format!("n{leader} does not\nn{follower} leads\n");

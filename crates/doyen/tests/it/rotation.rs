@@ -117,7 +117,7 @@ fn a_member_that_goes_away_stops_a_rotation_before_it_is_locked_out() {
     let file = KeyFile::private(trial.folder_of(2).join("key"));
     file.add(&Key::generate().expect("a key")).expect("it is added");
     let newest = keys(&trial, 2)[1].clone();
-    let told = format!("continue with `doyen keys rotate --to {newest}`, or take it back with");
+    let told = format!("continue with `doyen keys rotate --to {newest}`, or revert it with");
     let reloaded = trial.command(2, &["reload-keys"]);
     assert!(reloaded.status.success(), "{}", complaint(&reloaded));
     let plain = trial.command(1, &["keys", "rotate"]);
@@ -126,6 +126,32 @@ fn a_member_that_goes_away_stops_a_rotation_before_it_is_locked_out() {
     let mut findings = report["findings"].as_array().expect("findings").iter();
     let is_told = |it: &Value| it["fix"].as_str().is_some_and(|fix| fix.starts_with(&told));
     assert!(findings.any(is_told), "{report}");
+}
+
+#[test]
+fn a_member_that_cannot_write_its_keys_is_named_with_the_way_on() {
+    let trial = Trial::start(&Plan::default());
+    trial.follow(3, &[1, 2, 3]);
+    let before = keys(&trial, 2);
+    // What stands in the way of a new file, as a full disk does.
+    let obstacle = trial.folder_of(2).join(format!(".key.{}.draft", trial.pid(2)));
+    fs::create_dir(&obstacle).expect("a folder");
+    let refused = trial.command(2, &["keys", "rotate"]);
+    let why = complaint(&refused);
+    assert_eq!(refused.status.code(), Some(1), "{why}");
+    assert!(why.contains("stopped: n2: ") && why.contains("nothing has changed"), "{why}");
+    assert!((1..=3).all(|member| keys(&trial, member) == before));
+
+    let stopped = trial.command(1, &["keys", "rotate"]);
+    let why = complaint(&stopped);
+    assert_eq!(stopped.status.code(), Some(1), "{why}");
+    assert!(why.contains("stopped: n2: "), "{why}");
+    let (_, again) = why.split_once("correct that, then continue: doyen ").expect("the way on");
+    fs::remove_dir(&obstacle).expect("it is removed");
+    let again: Vec<&str> = again.split_whitespace().collect();
+    let rotated = trial.command(1, &again);
+    assert!(rotated.status.success(), "{}", complaint(&rotated));
+    assert!((1..=3).all(|member| keys(&trial, member) == [again[3]]));
 }
 
 #[test]
@@ -150,11 +176,12 @@ fn of_two_rotations_at_once_each_stops_before_a_member_is_locked_out() {
 fn the_doctor_says_what_to_mend() {
     let mut trial = Trial::start(&Plan::default());
     trial.follow(3, &[1, 2, 3]);
-    let healthy = trial.wait("nothing to mend", || {
+    let healthy = trial.wait("nothing to fix", || {
         let output = trial.command(1, &["doctor"]);
         output.status.success().then(|| said(&output))
     });
-    assert_eq!(healthy, "nothing to mend: 3 members of trial, asked through n1\n");
+    let expected = format!("nothing to fix: 3 members of {}, asked through n1\n", trial.name);
+    assert_eq!(healthy, expected);
 
     // Another key on n2, which nobody else has.
     let other = Key::generate().expect("a key");

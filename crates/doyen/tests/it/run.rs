@@ -43,16 +43,16 @@ struct Jobs {
 impl Jobs {
     /// Three members, each of which runs the job while it leads.
     fn start(flags: &[&str]) -> Option<Self> {
-        Self::start_with("lan", flags)
+        Self::start_with(Plan::default(), flags)
     }
 
-    fn start_with(profile: &'static str, flags: &[&str]) -> Option<Self> {
+    /// The same with other timing.
+    fn start_with(timing: Plan, flags: &[&str]) -> Option<Self> {
         if Containment::available().is_none() {
             skip("jobs: no PID namespaces and no cgroup v2 that may be written to");
             return None;
         }
-        let plan = Plan { cluster: "jobs", profile, preemption: "never", ..Plan::default() };
-        let trial = Trial::found(&plan);
+        let trial = Trial::found(&Plan { preemption: "never", ..timing });
         let folder = trial.folder.join("job");
         fs::create_dir(&folder).unwrap();
         let everybody = trial.everybody();
@@ -120,6 +120,11 @@ impl Jobs {
     }
 }
 
+/// Leases of two and a half seconds.
+fn wan() -> Plan {
+    Plan { profile: "wan", ..Plan::default() }
+}
+
 fn send(pid: i32, signal: Signal) {
     let pid = rustix::process::Pid::from_raw(pid).expect("a process id");
     rustix::process::kill_process(pid, signal).expect("it runs");
@@ -147,7 +152,7 @@ fn was_handed_over(jobs: &Jobs, leader: usize, dead: usize) -> bool {
 
 #[test]
 fn a_doyen_that_is_killed_on_a_machine_that_lives_costs_no_lease() {
-    let Some(mut jobs) = Jobs::start_with("wan", &[]) else { return };
+    let Some(mut jobs) = Jobs::start_with(wan(), &[]) else { return };
     let starts = jobs.wait_for_more(0);
     let leader = jobs.leader(&[1, 2, 3]);
     // The successor must have acknowledged a heartbeat.
@@ -162,7 +167,7 @@ fn a_doyen_that_is_killed_on_a_machine_that_lives_costs_no_lease() {
 
 #[test]
 fn a_lease_is_not_released_before_the_permits_of_the_dead_are_over() {
-    let Some(mut jobs) = Jobs::start_with("wan", &[]) else { return };
+    let Some(mut jobs) = Jobs::start_with(wan(), &[]) else { return };
     let starts = jobs.wait_for_more(0);
     let leader = jobs.leader(&[1, 2, 3]);
     let permit: PermitGiven = jobs.trial.wait("a permit", || {
@@ -251,15 +256,34 @@ fn the_command_runs_out_of_memory() {
 #[test]
 fn leadership_is_transferred() {
     abuse("leadership is transferred", |jobs, leader| {
-        jobs.trial.wait("the resignation to be accepted", || {
-            jobs.trial.command(leader, &["resign"]).status.success().then_some(())
-        });
+        jobs.trial.resign(leader);
     });
 }
 
 #[test]
+fn every_json_log_line_of_run_names_its_event() {
+    let Some(jobs) = Jobs::start(&["--log-format", "json"]) else { return };
+    jobs.wait_for_more(0);
+    let starting = jobs.trial.wait("a start in a log", || {
+        let lines: Vec<serde_json::Value> = [1, 2, 3]
+            .map(|member| jobs.trial.lines(member))
+            .iter()
+            .flat_map(|log| log.lines())
+            .map(|line| serde_json::from_str(line).unwrap_or_else(|why| panic!("{why}: {line}")))
+            .collect();
+        for line in &lines {
+            assert!(line["event"].is_string(), "{line}");
+        }
+        lines.into_iter().find(|line| line["event"] == "starting")
+    });
+    assert!(starting["term"].is_u64() && starting["token"].is_u64(), "{starting}");
+}
+
+#[test]
 fn a_job_ends_with_its_lease_though_elections_are_paused() {
-    let Some(jobs) = Jobs::start(&[]) else { return };
+    // The job must not end before it is made to: while elections are paused there is no next one.
+    let timing = Plan { patient: true, ..Plan::default() };
+    let Some(jobs) = Jobs::start_with(timing, &[]) else { return };
     jobs.wait_for_more(0);
     let leader = jobs.leader(&[1, 2, 3]);
     jobs.trial.wait("the pause to be accepted", || {
@@ -283,7 +307,7 @@ fn a_job_ends_with_its_lease_though_elections_are_paused() {
 
 #[test]
 fn a_second_signal_ends_the_command_before_the_lease_is_released() {
-    let Some(mut jobs) = Jobs::start_with("wan", &["--grace", "60s"]) else { return };
+    let Some(mut jobs) = Jobs::start_with(wan(), &["--grace", "60s"]) else { return };
     let (mut starts, mut tally) = (jobs.wait_for_more(0), Tally::new("a second signal"));
     // Whether a node that is about to end releases its lease is a race: once is not enough to see it.
     for _ in 0..rounds().max(4) {
@@ -338,7 +362,7 @@ impl Drop for MemoryGroup {
 
 #[test]
 fn once_ends_with_the_exit_code_of_the_command_and_signals_are_passed_on() {
-    let mut trial = Trial::found(&Plan { cluster: "once", members: 1, ..Plan::default() });
+    let mut trial = Trial::found(&Plan { members: 1, ..Plan::default() });
     let lease_file = trial.folder.join("lease");
     let flags = ["--once", "--lease-file", lease_file.to_str().unwrap(), "--uncontained"];
     let effects = trial.folder.join("effects");
@@ -403,8 +427,7 @@ fn a_command_that_keeps_failing_and_a_member_without_one_are_found() {
     }
     let leader = trial.agree(&[1, 2, 3]);
     if leader == 1 {
-        let given = trial.command(1, &["transfer", "n2"]);
-        assert!(given.status.success(), "{given:?}");
+        trial.transfer(1, 2);
     }
     let told = trial.wait("the failures are found", || {
         let doctor = trial.command(1, &["doctor"]);

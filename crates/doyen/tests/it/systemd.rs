@@ -283,7 +283,7 @@ impl Service {
             skip("units: no PID namespaces and no cgroup v2 that may be written to");
             return None;
         }
-        let mut trial = Trial::found(&Plan { cluster: "units", profile: "wan", ..Plan::default() });
+        let mut trial = Trial::found(&Plan { profile: "wan", ..Plan::default() });
         let starts = trial.folder.join("starts");
         let job = trial.folder_of(3).join("etc.job");
         // It takes longer to stop than the guardian takes for everything.

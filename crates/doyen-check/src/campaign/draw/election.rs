@@ -107,7 +107,7 @@ fn draw_beginning(generator: &mut FaultGenerator<'_>, scenario: &mut Scenario) {
         if !must_live && !names(scenario, dead) {
             scenario.dead = vec![dead.0];
             scenario.contact_dead = generator.random.happens(0.5);
-            generator.is_dead(dead);
+            generator.mark_down(dead);
             if generator.random.happens(0.5) {
                 let at = generator.random.between(1, generator.end);
                 restart(generator, dead, at);

@@ -68,11 +68,11 @@ impl<'m> FaultGenerator<'m> {
 
     pub(super) fn crash(&mut self, victim: NodeId, at: u64) {
         self.add(at, Action::crash(victim));
-        self.is_dead(victim);
+        self.mark_down(victim);
     }
 
-    /// `id` is down until it is restarted.
-    pub(super) fn is_dead(&mut self, id: NodeId) {
+    /// From now on `id` is down until it is restarted.
+    pub(super) fn mark_down(&mut self, id: NodeId) {
         self.down.push((id, u64::MAX));
     }
 

@@ -218,7 +218,7 @@ impl<'m> QuorumGenerator<'m> {
             let dead = base.any_member();
             if dead != base.survivor && scenario.leader != Some(dead.0) {
                 scenario.dead = vec![dead.0];
-                base.is_dead(dead);
+                base.mark_down(dead);
                 self.expendable -= 1;
             }
         }
@@ -290,7 +290,7 @@ impl<'m> QuorumGenerator<'m> {
         let victim = self.likely_leader(at);
         let guardian = self.base.random.happens(0.4).then(|| self.draw_guardian());
         self.base.add(at, Action::Crash { member: victim, forwards: false, guardian });
-        self.base.is_dead(victim);
+        self.base.mark_down(victim);
         if victim != self.base.survivor && self.expendable > 0 && self.base.random.happens(0.3) {
             self.expendable -= 1;
             return;

@@ -225,7 +225,10 @@ impl Quorum {
             term == own || term < own && !cx.config.quorum.keeps(Rule::ReleaseIsForItsTerm);
         if self.leader() == Some(from) && applies {
             cx.rule("Q14");
-            if successor.is_none() {
+            self.search.last_leader = Some(LostLeader { id: from, term, why });
+            // A successor soon reports itself. While elections are paused that of a dead leader does not: how the leader
+            // was lost decides whether they hold it.
+            if successor.is_none() || self.is_held(cx.config, None) {
                 let change = LeaderChange::LeaderLeft { leader: from, term, reason: why };
                 cx.inform(Notice::Changed(change));
             }

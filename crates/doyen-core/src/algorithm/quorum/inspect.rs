@@ -93,7 +93,8 @@ impl Quorum {
     }
 
     /// Whether it must never act again: its disk is an old copy, or was lost where no other member can restore it.
-    pub fn is_halted(&self) -> bool {
+    #[cfg(test)]
+    pub(crate) fn is_halted(&self) -> bool {
         matches!(self.role, Role::Halted)
     }
 }

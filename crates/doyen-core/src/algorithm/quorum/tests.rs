@@ -845,6 +845,14 @@ fn while_elections_are_paused_a_transfer_works_and_a_crash_hands_nothing_over() 
 
     let mut bench = timeout_now(TransferReason::Crashed);
     assert!(matches!(bench.member.role, Role::Follower(Follower { leader: None, .. })));
+    let reason = Loss::Transferred(TransferReason::Crashed);
+    let left =
+        Notice::Changed(LeaderChange::LeaderLeft { leader: NodeId(3), term: Term(1), reason });
+    assert!(bench.notices.contains(&left), "the successor reports it: {:?}", bench.notices);
+    let mut other = Bench::follower();
+    other.others_pause = pause_of(1, 3, A_SECOND);
+    other.hear(3, 1, Body::Release { successor: Some(NodeId(1)), reason });
+    assert!(other.notices.contains(&left), "and every other member: {:?}", other.notices);
     assert!(!bench.armed.contains(&Timer::Election));
     bench.feed(Event::Command(AdminCommand::Resume));
     bench.feed(Event::Timer(Timer::Election));

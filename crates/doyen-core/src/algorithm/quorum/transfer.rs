@@ -19,7 +19,7 @@
 //!
 //! A command that cannot be carried out is rejected with a reason and changes nothing.
 
-use crate::change::{ElectionReason, Loss, StepDownReason, TransferReason};
+use crate::change::{ElectionReason, LeaderChange, Loss, StepDownReason, TransferReason};
 use crate::config::Config;
 use crate::members::{NodeId, Term};
 use crate::protocol::{AdminCommand, Notice, Refusal};
@@ -205,6 +205,10 @@ impl Quorum {
             self.become_candidate(Some(term), reason, cx);
         }
         if !matches!(self.role, Role::Candidate(_) | Role::Leader(_)) {
+            if self.leader() == Some(from) && self.is_held(cx.config, None) {
+                let change = LeaderChange::LeaderLeft { leader: from, term, reason: why };
+                cx.inform(Notice::Changed(change));
+            }
             self.release(from, (None, why), cx);
         }
     }

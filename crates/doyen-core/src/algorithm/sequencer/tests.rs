@@ -8,7 +8,7 @@ fn member(id: u32, config: &Config) -> Sequencer {
     Sequencer::start(NodeId(id), config, boot, &mut Effects::new())
 }
 
-fn handle(member: &mut Sequencer, config: &Config, event: Event<Message, Timer>) -> Vec<String> {
+fn handle(member: &mut Sequencer, config: &Config, event: Event<Message, NoTimer>) -> Vec<String> {
     let mut out = Effects::new();
     member.handle(config, event, &mut out);
     out.into_messages().map(|(to, message)| format!("{to}: {message}")).collect()

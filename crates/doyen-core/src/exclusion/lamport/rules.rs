@@ -1,33 +1,16 @@
 //! The rules of Lamport's algorithm in words.
 
-use crate::protocol::RuleText;
-
-/// The rules, in the order of the table.
-pub const RULES: &[RuleText] = &[
-    RuleText::new(
-        "L1",
-        "asks all others",
+rule_texts! {
+    "L1" "asks all others":
         "{m} wants to enter. It puts its request into its queue and sends it to all others.",
-    ),
-    RuleText::new(
-        "L2",
-        "hears something later",
+    "L2" "hears something later":
         "{m} has received from this member something later than its own request: no earlier one can come from there.",
-    ),
-    RuleText::new("L3", "queues a request", "{m} puts the request into its queue and replies."),
-    RuleText::new(
-        "L4",
-        "removes a request",
+    "L3" "queues a request":
+        "{m} puts the request into its queue and replies.",
+    "L4" "removes a request":
         "A member has left, and {m} removes its request from the queue.",
-    ),
-    RuleText::new(
-        "L5",
-        "enters",
+    "L5" "enters":
         "The request of {m} is first in its queue, and it has heard from all others since: it enters.",
-    ),
-    RuleText::new(
-        "L6",
-        "leaves",
+    "L6" "leaves":
         "{m} has left. It removes its request and tells all others to do the same.",
-    ),
-];
+}

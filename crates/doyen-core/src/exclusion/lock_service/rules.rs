@@ -1,57 +1,27 @@
 //! The rules of the lock service in words, without those of the quorum beneath. G11 is the resource's.
 
-use crate::protocol::RuleText;
-
-/// The rules, in the order of the table.
-pub const RULES: &[RuleText] = &[
-    RuleText::new(
-        "G1",
-        "asks for the lock",
+rule_texts! {
+    "G1" "asks for the lock":
         "The program on {m} wants the lock: {m} notes the time from which a grant would count, then calls the leader.",
-    ),
-    RuleText::new(
-        "G2",
-        "grants the lock or queues the claim",
-        "{m} leads: it gives the claim a ticket, and grants the lock, if it is free, to the claim with the lowest one.",
-    ),
-    RuleText::new(
-        "G3",
-        "takes the grant",
-        "The grant answers a call whose time is not over: {m} holds the lock for one lease from the sending of that call.",
-    ),
-    RuleText::new(
-        "G4",
-        "keeps the claim alive",
+    "G2" "grants the lock or queues the claim":
+        "{m} leads: it gives the claim a ticket, and grants the lock, if it is free, to the claim with the lowest \
+         one.",
+    "G3" "takes the grant":
+        "The grant answers a call whose time is not over: {m} holds the lock for one lease from the sending of that \
+         call.",
+    "G4" "keeps the claim alive":
         "Every third of a lease the client calls again, and the leader counts a new lease of its claim.",
-    ),
-    RuleText::new(
-        "G5",
-        "the lease of the lock is over",
+    "G5" "the lease of the lock is over":
         "No answer has come in time: {m} does not hold the lock any more, and what ran under it has ended.",
-    ),
-    RuleText::new(
-        "G6",
-        "the claim is gone",
+    "G6" "the claim is gone":
         "It was released, or its client has not called for a lease: the next one gets the lock.",
-    ),
-    RuleText::new(
-        "G7",
-        "begins with an empty table",
+    "G7" "begins with an empty table":
         "{m} leads in a new term: it forgets its table and grants nothing until what earlier leaders granted is over.",
-    ),
-    RuleText::new(
-        "G8",
-        "turns to the new leader",
-        "{m} shows the new leader what it holds or waits for. Answers of earlier terms count for nothing from then on.",
-    ),
-    RuleText::new(
-        "G9",
-        "claims are shown",
+    "G8" "turns to the new leader":
+        "{m} shows the new leader what it holds or waits for. Answers of earlier terms count for nothing from then \
+         on.",
+    "G9" "claims are shown":
         "A leader that settles enters what clients show it. A holder that it does not know later has lost the lock.",
-    ),
-    RuleText::new(
-        "G10",
-        "grants nothing without a lease",
+    "G10" "grants nothing without a lease":
         "{m} does not lead, or holds no valid lease: it answers nothing but that.",
-    ),
-];
+}

@@ -1,24 +1,14 @@
 //! The rules of the algorithm of Ricart and Agrawala in words.
 
-use crate::protocol::RuleText;
-
-/// The rules, in the order of the table.
-pub const RULES: &[RuleText] = &[
-    RuleText::new(
-        "A1",
-        "asks all others",
+rule_texts! {
+    "A1" "asks all others":
         "{m} wants to enter and sends all others the time of its request by Lamport's clock.",
-    ),
-    RuleText::new(
-        "A2",
-        "defers its reply",
+    "A2" "defers its reply":
         "{m} is inside, or its own request is earlier: it replies when it leaves.",
-    ),
-    RuleText::new(
-        "A3",
-        "replies",
+    "A3" "replies":
         "{m} does not want to enter, or its own request is later: it replies at once.",
-    ),
-    RuleText::new("A4", "gets a reply", "{m} enters when all others have replied."),
-    RuleText::new("A5", "leaves", "{m} has left and sends the replies that it deferred."),
-];
+    "A4" "gets a reply":
+        "{m} enters when all others have replied.",
+    "A5" "leaves":
+        "{m} has left and sends the replies that it deferred.",
+}

@@ -4,17 +4,10 @@ use std::fs;
 use std::path::Path;
 
 use super::super::Recording;
+use super::super::examples::{FIGURE_1, TWO_INSIDE};
 use super::*;
 use crate::run;
 use crate::scenario::Scenario;
-
-const FIGURE_1: &str = r#"
-    algorithm = "bully"
-    members = "0..7"
-    dead = [7]
-    contact_dead = true
-    initiators = [4]
-"#;
 
 const STORM: &str = r#"
     algorithm = "bully"
@@ -319,16 +312,7 @@ fn no_text_lies_on_an_arrow() {
 
 #[test]
 fn waits_are_thin_stays_are_thick_and_two_members_inside_are_red() {
-    let svg = drawn(
-        r#"
-        algorithm = "token-ring"
-        members = 4
-        requests = [2, 4]
-        hold = "10ms"
-        twice = ["1:2:TOKEN+1ms"]
-    "#,
-        &Options::default(),
-    );
+    let svg = drawn(TWO_INSIDE, &Options::default());
     assert!(svg.contains("<title>4 waits from 0 ms to 4 ms</title><rect class=\"waits\""), "{svg}");
     assert!(svg.contains("<title>2 is inside from 1 ms to 11 ms</title><rect class=\"inside\""));
     let red = "is inside beside another member from 4 ms to 11 ms</title><rect class=\"violation\"";

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use doyen_core::members::NodeId;
@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
 use super::packet::{Assembly, Call, LONGEST_CALL, Packet, Reply, WINDOW};
+use crate::mutex::lock;
 use crate::node::relay::RelayError;
 use crate::node::{CommandError, Handle};
 
@@ -69,7 +70,7 @@ struct Open<'a> {
 
 impl Drop for Open<'_> {
     fn drop(&mut self) {
-        self.inner.open().remove(&self.id);
+        lock(&self.inner.open).remove(&self.id);
     }
 }
 
@@ -89,7 +90,7 @@ impl Forwarder {
 
     /// A packet about a call of this node has arrived. One that is about no open call of that member is ignored.
     pub(super) fn deliver(&self, from: NodeId, packet: Packet) {
-        if let Some((to, sender)) = self.0.open().get(&packet.id())
+        if let Some((to, sender)) = lock(&self.0.open).get(&packet.id())
             && *to == from
         {
             // One that finds no place is like one that is lost.
@@ -147,7 +148,7 @@ impl Forwarder {
     fn open(&self, to: NodeId) -> Result<Open<'_>, Unanswered> {
         let inner = &*self.0;
         let (sender, packets) = mpsc::channel(WAITING);
-        let mut open = inner.open();
+        let mut open = lock(&inner.open);
         if open.len() >= MOST_OPEN {
             return Err(Unanswered::Busy);
         }
@@ -155,12 +156,6 @@ impl Forwarder {
         let id = inner.last_id.fetch_add(1, Ordering::Relaxed) + 1;
         open.insert(id, (to, sender));
         Ok(Open { id, inner, packets, last_heard: Instant::now() })
-    }
-}
-
-impl Inner {
-    fn open(&self) -> MutexGuard<'_, BTreeMap<u64, (NodeId, mpsc::Sender<Packet>)>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -60,7 +60,7 @@ impl Reply {
         if encoded.len() <= LONGEST_ANSWER { encoded } else { Self::too_long().encode() }
     }
 
-    /// In place of an answer that is too long.
+    /// What is sent in place of an answer that is too long.
     pub(super) fn too_long() -> Self {
         let detail = "the answer is too long to be forwarded; ask for less, with limit";
         Kind::TooLarge.with_detail(detail).into()

@@ -156,30 +156,18 @@ pub(super) fn write_claims(
     writeln!(out, "\n{holds} hold, {only_if} hold only under a condition, {wrong} are wrong.")
 }
 
-/// What entries cost as CSV, one line per row.
-pub(super) fn entry_csv(tables: &[EntryTable]) -> String {
+/// The rows of tables as CSV, each with its algorithm.
+pub(super) fn csv<'a, R: Serialize + 'a>(
+    tables: impl IntoIterator<Item = (&'a str, &'a Vec<R>)>,
+) -> String {
     #[derive(Serialize)]
-    struct Line<'a> {
+    struct Line<'a, R> {
         algorithm: &'a str,
         #[serde(flatten)]
-        row: &'a EntryRow,
+        row: &'a R,
     }
     let lines = tables
-        .iter()
-        .flat_map(|table| table.rows.iter().map(|row| Line { algorithm: table.algorithm, row }));
-    row::to_csv(&lines.collect::<Vec<_>>())
-}
-
-/// The tables as CSV, one line per row.
-pub(super) fn csv(tables: &[Table]) -> String {
-    #[derive(Serialize)]
-    struct Line<'a> {
-        algorithm: &'a str,
-        #[serde(flatten)]
-        row: &'a Row,
-    }
-    let lines = tables
-        .iter()
-        .flat_map(|table| table.rows.iter().map(|row| Line { algorithm: table.algorithm, row }));
+        .into_iter()
+        .flat_map(|(algorithm, rows)| rows.iter().map(move |row| Line { algorithm, row }));
     row::to_csv(&lines.collect::<Vec<_>>())
 }

@@ -166,9 +166,9 @@ fn a_rotation_is_continued_with_the_newest_key() {
     };
     let to = |key: &str| format!("`doyen keys rotate --to {key}`");
     let [aa, bb] = ["aa", "bb"].map(to);
-    let back = format!("continue with {bb}, or take it back with {aa}");
+    let back = format!("continue with {bb}, or revert it with {aa}");
     assert_eq!(fix(["aa", "bb"], Some("bb")), back, "it is being added");
-    let back = format!("continue with {aa}, or take it back with {bb}");
+    let back = format!("continue with {aa}, or revert it with {bb}");
     assert_eq!(fix(["aa", "bb"], Some("aa")), back, "the other is being retired");
     let both = format!("give the key that is to remain: {aa} or {bb}");
     assert_eq!(fix(["aa", "bb"], None), both);
@@ -235,4 +235,29 @@ fn a_member_that_does_not_answer_is_one_finding() {
     assert!(finding.fix.contains("the same key file"), "{}", finding.fix);
     let text = render(&read(1), 3, &found);
     assert!(text.contains("a key of this node\n        give n1 and n3"), "{text}");
+}
+
+#[test]
+fn a_member_that_is_cut_off_looks_at_its_own_network_first() {
+    let mut alone = diagnosis(1, &["aa"]);
+    alone["status"]["leader"] = json!(null);
+    for other in [1, 2] {
+        alone["status"]["members"][other]["reachable"] = json!(false);
+    }
+    let mut paused = alone.clone();
+    paused["status"]["pause"] = json!({ "number": 2, "by": 1, "remaining_ms": 60_000 });
+    let alone = || serde_json::from_value::<Diagnosis>(alone.clone()).expect("a diagnosis");
+    let examined =
+        |name: &str, answer| Examined { name: name.to_owned(), answer, clock_offset_ms: 0 };
+    let silent = |name: &str| examined(name, Err(format!("{name} does not answer n1")));
+    let found = findings(&alone(), &[examined("n1", Ok(alone())), silent("n2"), silent("n3")]);
+    let [finding] = &found[..] else { panic!("{found:?}") };
+    assert_eq!(
+        (&*finding.member, &*finding.problem),
+        ("n1", "receives nothing from any other member")
+    );
+    let paused = serde_json::from_value::<Diagnosis>(paused).expect("a diagnosis");
+    let found = findings(&paused, &[silent("n2"), silent("n3")]);
+    let fixes: Vec<&str> = found.iter().map(|finding| &*finding.fix).collect();
+    assert!(fixes.len() == 2 && fixes.contains(&"`doyen resume` ends the pause"), "{found:?}");
 }

@@ -16,23 +16,22 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, Result};
-use doyen::guardian::stderr_is_journal;
+use doyen::guardian::{LogFormat, stderr_is_journal};
 use doyen::node::counters::{Counters, LOST_LOG_LINES};
-use serde_json::json;
-use tracing::field::Field;
+use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::field::RecordFields;
 use tracing_subscriber::filter::Targets;
-use tracing_subscriber::fmt::format::{Format, FormatEvent, FormatFields, Full, Writer, debug_fn};
+use tracing_subscriber::fmt::format::{Format, FormatEvent, FormatFields, Full, Writer};
 use tracing_subscriber::fmt::{self as log_format, FmtContext};
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::registry::{LookupSpan, Registry};
 use tracing_subscriber::reload;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-use super::LogFormat;
 use crate::cli::terminal::count;
 
-/// In lines.
+/// How many lines may wait.
 const QUEUE: usize = 1024;
 
 /// How long the end of the process waits for its last lines.
@@ -75,7 +74,7 @@ impl Log {
                     in_journal.then(|| Format::default().without_time().with_target(false));
                 log.with_ansi(colours)
                     .map_event_format(|inner| Prioritized { inner, in_journal, untimed })
-                    .fmt_fields(debug_fn(write_field))
+                    .fmt_fields(Sentence)
                     .boxed()
             }
             LogFormat::Json => log
@@ -144,29 +143,46 @@ fn lose(unreported: &AtomicU64) {
 
 /// As other lines of the log are written.
 fn report_of_lost(format: LogFormat, in_journal: bool, lost: u64) -> String {
-    let at = humantime::format_rfc3339_micros(SystemTime::now());
     let text =
         format!("{} dropped: the log is too slow, or cannot be written", count(lost, "log line"));
-    let priority = if in_journal { "<4>" } else { "" };
     match format {
-        LogFormat::Text if in_journal => format!("{priority} WARN {text}\n"),
-        LogFormat::Text => format!("{at}  WARN {text}\n"),
-        LogFormat::Json => {
-            let line = json!({
-                "timestamp": at.to_string(), "level": "WARN", "message": text, "event": "log-lines-dropped"
-            });
-            format!("{priority}{line}\n")
+        LogFormat::Text if in_journal => format!("<4> WARN {text}\n"),
+        LogFormat::Text => {
+            let at = humantime::format_rfc3339_micros(SystemTime::now());
+            format!("{at}  WARN {text}\n")
         }
+        LogFormat::Json => format.line("log-lines-dropped", &text, in_journal),
     }
 }
 
-/// In a line of text the sentence says what its fields say; they are for programs that read JSON.
-fn write_field(out: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -> fmt::Result {
-    match field.name() {
-        "message" => write!(Escaped(out), "{value:?}"),
-        "node" | "event" | "command" | "member" | "leader" | "term" | "reason" | "problem"
-        | "address" | "downtime_us" => Ok(()),
-        name => write!(Escaped(out), " {name}={value:?}"),
+/// The fields of a line of text. What has an `event` is doyen's own: its sentence says what its fields say, which are for
+/// programs that read JSON. What libraries log is written whole.
+struct Sentence;
+
+impl<'w> FormatFields<'w> for Sentence {
+    fn format_fields<R: RecordFields>(&self, mut out: Writer<'w>, fields: R) -> fmt::Result {
+        let mut is_own = false;
+        fields.record(&mut Each(|field: &Field, _: &dyn fmt::Debug| {
+            is_own |= field.name() == "event";
+        }));
+        let mut written = Ok(());
+        fields.record(&mut Each(|field: &Field, value: &dyn fmt::Debug| {
+            written = written.and_then(|()| match field.name() {
+                "message" => write!(Escaped(&mut out), "{value:?}"),
+                _ if is_own => Ok(()),
+                name => write!(Escaped(&mut out), " {name}={value:?}"),
+            });
+        }));
+        written
+    }
+}
+
+/// Calls a function with each field.
+struct Each<F>(F);
+
+impl<F: FnMut(&Field, &dyn fmt::Debug)> Visit for Each<F> {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        (self.0)(field, value);
     }
 }
 
@@ -250,6 +266,25 @@ mod tests {
         let mut out = String::new();
         write!(Escaped(&mut out), "for 1h\n30m\r\u{1b}[2Jä").unwrap();
         assert_eq!(out, "for 1h\\n30m\\r\\u{1b}[2Jä");
+    }
+
+    #[test]
+    fn the_sentence_of_an_event_is_not_repeated_by_its_fields() {
+        let (lines, waiting) = sync_channel(4);
+        let queue = Queue { lines, lost: Arc::default() };
+        let log = log_format::layer().without_time().with_target(false).with_ansi(false);
+        let log = log.with_writer(move || queue.clone()).fmt_fields(Sentence);
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(log), || {
+            tracing::info!(event = "starting", token = 3, "starting the command (token 3)");
+            tracing::info!(bytes = 7, "as a library\nsays it");
+        });
+        let mut text = Vec::new();
+        write_lines(&waiting, &AtomicU64::new(0), &mut text, |_| String::new());
+        let text = String::from_utf8(text).unwrap();
+        assert_eq!(
+            text,
+            " INFO starting the command (token 3)\n INFO as a library\\nsays it bytes=7\n"
+        );
     }
 
     /// A disk that is full for the second and the third line.

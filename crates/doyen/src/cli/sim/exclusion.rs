@@ -4,9 +4,9 @@ use std::io::{self, Write};
 
 use doyen_core::time::Span;
 use doyen_report::exclusion::Summary;
-use doyen_sim::metrics::Ended;
 use doyen_sim::metrics::sections::{Exclusion, Spread};
 
+use super::summary::{total, write_stopped};
 use crate::cli::terminal::count;
 
 /// Writes what came of the critical section.
@@ -55,14 +55,7 @@ pub(super) fn write(out: &mut impl Write, summary: &Summary, run: &Exclusion) ->
             "  fenced      the resource refused {writes} with the fence of an earlier entry"
         )?;
     }
-    if summary.ended != Ended::Quiet {
-        writeln!(
-            out,
-            "  stopped     at the {} ({}), before it was quiet; see --until and --message-limit",
-            summary.ended, summary.end
-        )?;
-    }
-    Ok(())
+    write_stopped(out, summary.ended, summary.end)
 }
 
 /// Whether the properties hold, in words.
@@ -110,10 +103,7 @@ fn write_stays(out: &mut impl Write, summary: &Summary) -> io::Result<()> {
 
 fn write_messages(out: &mut impl Write, summary: &Summary) -> io::Result<()> {
     let messages = &summary.messages;
-    let kinds = messages.by_kind.iter();
-    let kinds: Vec<String> = kinds.map(|(kind, count)| format!("{count} {kind}")).collect();
-    let kinds = if kinds.is_empty() { String::new() } else { format!(" = {}", kinds.join(" + ")) };
-    writeln!(out, "  messages    {}{kinds}", messages.total)?;
+    writeln!(out, "{}", total(messages.total, messages.by_kind.clone()))?;
     if let (Some(each), Some(exit)) = (messages.per_entry, messages.at_exit) {
         writeln!(
             out,

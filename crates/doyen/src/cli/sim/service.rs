@@ -7,29 +7,20 @@ use doyen_core::protocol::View;
 use doyen_report::service::Summary;
 use doyen_sim::cut::{Cut, State, UnderWay};
 use doyen_sim::delivered::Delivered;
-use doyen_sim::metrics::Ended;
 
+use super::summary::{total, write_stopped};
 use crate::cli::terminal::count;
 
 pub(super) fn write(out: &mut impl Write, summary: &Summary) -> io::Result<()> {
     let Summary { algorithm, mode, messages, .. } = summary;
     let members = count(summary.members, "member");
     writeln!(out, "{algorithm} ({mode}), {members}")?;
-    let kinds: Vec<String> =
-        messages.by_kind.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
-    let kinds = if kinds.is_empty() { String::new() } else { format!(" = {}", kinds.join(" + ")) };
-    writeln!(out, "  messages    {}{kinds}; {}", messages.total, count(summary.stages, "stage"))?;
+    let total = total(messages.total, messages.by_kind.clone());
+    writeln!(out, "{total}; {}", count(summary.stages, "stage"))?;
     if let Some(delivered) = &summary.multicast {
         write_delivered(out, delivered)?;
     }
-    if summary.ended != Ended::Quiet {
-        writeln!(
-            out,
-            "  stopped     at the {} ({}), before it was quiet; see --until and --message-limit",
-            summary.ended, summary.end
-        )?;
-    }
-    Ok(())
+    write_stopped(out, summary.ended, summary.end)
 }
 
 /// What members have delivered, and what was lost.

@@ -6,6 +6,7 @@ use doyen_core::time::Span;
 use doyen_report::summary::Summary;
 use doyen_sim::metrics::{Ended, Outcome};
 use doyen_sim::scenario::Case;
+use doyen_sim::time::Time;
 
 use crate::cli::terminal::{count, leader_changes};
 
@@ -39,14 +40,7 @@ pub(super) fn write(out: &mut impl Write, case: &Case, summary: &Summary) -> io:
         leader_changes(outcome.leader_changes)
     )?;
     writeln!(out, "  {}", leaders(outcome.downtime, outcome.overlap))?;
-    if outcome.ended != Ended::Quiet {
-        writeln!(
-            out,
-            "  stopped     at the {} ({}), before it was quiet; see --until and --message-limit",
-            outcome.ended,
-            outcome.end.rounded()
-        )?;
-    }
+    write_stopped(out, outcome.ended, outcome.end.rounded())?;
     if outcome.elections == 0 {
         writeln!(
             out,
@@ -77,10 +71,7 @@ fn verdict(case: &Case, outcome: &Outcome) -> String {
 
 fn write_messages(out: &mut impl Write, summary: &Summary) -> io::Result<()> {
     let messages = &summary.outcome.messages;
-    let by_kind = messages.by_kind.iter();
-    let kinds: Vec<String> = by_kind.map(|(kind, count)| format!("{count} {kind}")).collect();
-    let kinds = if kinds.is_empty() { String::new() } else { format!(" = {}", kinds.join(" + ")) };
-    writeln!(out, "  messages    {}{kinds}", messages.total)?;
+    writeln!(out, "{}", total(messages.total, messages.by_kind.clone()))?;
     let apart = [
         (messages.to_dead, "of them to dead members"),
         (messages.lost, "of them lost"),
@@ -96,6 +87,25 @@ fn write_messages(out: &mut impl Write, summary: &Summary) -> io::Result<()> {
         writeln!(out, "  formula     {formula} = {value}, {verdict}")?;
     }
     Ok(())
+}
+
+/// How many messages were sent in all, and of each kind.
+pub(super) fn total(total: u64, by_kind: impl IntoIterator<Item = (&'static str, u64)>) -> String {
+    let kinds = by_kind.into_iter().map(|(kind, count)| format!("{count} {kind}"));
+    let kinds: Vec<String> = kinds.collect();
+    let kinds = if kinds.is_empty() { String::new() } else { format!(" = {}", kinds.join(" + ")) };
+    format!("  messages    {total}{kinds}")
+}
+
+/// Why the run ended, if it was not because it was quiet.
+pub(super) fn write_stopped(out: &mut impl Write, ended: Ended, end: Time) -> io::Result<()> {
+    if ended == Ended::Quiet {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "  stopped     at the {ended} ({end}), before it was quiet; see --until and --message-limit"
+    )
 }
 
 /// How long there was no leader, and how long more than one.

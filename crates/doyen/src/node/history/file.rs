@@ -3,9 +3,8 @@
 //! It is for people, and no rule reads it. So it is written by a thread of its own, which may lag behind; a file that
 //! cannot be read is moved aside, and one that cannot be written is a warning.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -18,6 +17,7 @@ use tokio::sync::watch;
 use super::super::log::{LogLine, Logger};
 use super::super::status::Entry;
 use super::KEPT;
+use crate::files;
 
 const NAME: &str = "history";
 
@@ -118,16 +118,9 @@ impl Written {
     }
 }
 
-/// Replaces the file as a whole, or not at all.
 fn write(folder: &Path, entries: &[Entry]) -> io::Result<()> {
-    let draft = folder.join(format!("{NAME}.draft"));
     let text = serde_json::to_string(&Contents { version: VERSION, entries })?;
-    let mut options = OpenOptions::new();
-    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&draft, folder.join(NAME))?;
-    File::open(folder)?.sync_all()
+    files::replace(&folder.join(NAME), 0o600, &text)
 }
 
 fn warn(log: &Logger, event: &'static str, what: &str, path: &Path) {

@@ -1,5 +1,10 @@
+use std::time::Duration;
+
+use doyen_core::session::Challenge;
+
 use super::super::status::Status;
 use super::super::wire::{GREETING, MAGIC, OVERHEAD};
+use super::peer::{Asked, MOST_ASKED, REJECTED};
 use super::*;
 use crate::config::Configuration;
 

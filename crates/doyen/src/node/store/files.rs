@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::slot::{FILE, Image, SLOT};
 use super::{StoreError, refused};
+use crate::files;
 
 /// Adds the path and the operation to an error of the system.
 pub(super) fn failed(path: &Path, doing: &'static str) -> impl Fn(io::Error) -> StoreError {
@@ -29,8 +30,7 @@ pub(super) fn check_present(folder: &Path) -> Result<PathBuf, StoreError> {
 pub(super) fn make_folder(folder: &Path) -> Result<(), StoreError> {
     match DirBuilder::new().mode(0o700).create(folder) {
         Ok(()) => {
-            let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty());
-            sync_folder(parent.unwrap_or(Path::new(".")))?;
+            sync_folder(files::parent(folder))?;
         }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         Err(error) => return Err(failed(folder, "cannot be created")(error)),
@@ -155,8 +155,7 @@ pub(super) fn write_new(path: &Path, slot: &[u8; SLOT]) -> Result<File, StoreErr
 
 /// A new file survives a crash only after its folder is synced.
 pub(super) fn sync_folder(folder: &Path) -> Result<(), StoreError> {
-    let synced = File::open(folder).and_then(|folder| folder.sync_all());
-    synced.map_err(failed(folder, "cannot be synced"))
+    files::sync_folder(folder).map_err(failed(folder, "cannot be synced"))
 }
 
 /// Another state takes the place of a refused one.

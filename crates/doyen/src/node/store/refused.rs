@@ -4,18 +4,17 @@
 //! it would look like a new incarnation of its member, with a state that has forgotten votes. So the file `refused` beside
 //! the state contains the incarnation that was refused. It counts as long as that is the last incarnation of the state.
 
-use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use doyen_core::members::Incarnation;
 
+use crate::files;
+
 /// Marks the state in `folder` as refused in this incarnation.
 pub(crate) fn note(folder: &Path, incarnation: Incarnation) -> io::Result<()> {
-    let mut file = File::create(path(folder))?;
-    writeln!(file, "{}", incarnation.0)?;
-    file.sync_all()?;
-    File::open(folder)?.sync_all()
+    files::replace(&path(folder), 0o600, &format!("{}\n", incarnation.0))
 }
 
 /// Whether the state in `folder`, whose last incarnation this is, was refused.

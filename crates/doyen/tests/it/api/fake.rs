@@ -341,5 +341,6 @@ fn member(id: u32) -> MemberStatus {
         recent_failures: 0,
         penalty_remaining_ms: None,
         failed_ms_ago: None,
+        notices: Vec::new(),
     }
 }

@@ -6,6 +6,9 @@
   const { QUESTIONS, isRight, questionsFor } = await import("/web/model/prediction.js");
   const { Simulation, WasmTransport } = await import("/web/engine/simulation.js");
   const { together } = await import("/web/model/words.js");
+  const { CHANGES, phrase } = await import("/web/model/branch.js");
+  const { LEASED, RINGS } = await import("/web/model/scene.js");
+  const { DEFAULT } = await import("/web/model/race.js");
   const wrong = [];
   const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
 
@@ -36,6 +39,31 @@
   if (together({ from: 2e6, to: 10e6 }) !== "two leaders from 2 ms to 10 ms") wrong.push(together({ from: 2e6, to: 10e6 }));
   if (together({ from: 2e6, to: null, members: [1, 2, 3] }) !== "3 leaders from 2 ms on") wrong.push("three leaders");
   if (together({ from: 2e6, to: 10e6 }, true) !== "two members inside from 2 ms to 10 ms") wrong.push("two members inside");
+
+  const phrases = {
+    crash: [["5@3ms,forwards", "5 crashes at 3 ms"]],
+    restart: [["5@9ms,fresh", "5 restarts at 9 ms"]],
+    pause: [["3@2ms+10ms", "3 pauses at 2 ms for 10 ms"]],
+    clock: [["3=0.9@4ms", "3's clock runs at rate 0.9 from 4 ms on"], ["3=1.0@5ms+2ms", "3's clock runs at rate 1.0 from 5 ms on, and jumps ahead by 2 ms"]],
+    cut: [["1>3@2ms", "the link 1 → 3 is cut at 2 ms"]],
+    partition: [["1,2/3,4@2ms", "{1, 2} and {3, 4} are parted at 2 ms"]],
+    heal: [["50ms", "all links heal at 50 ms"]],
+    drop: [["5:1:OK:2", "5's 2nd OK to 1 is lost"], ["TOKEN@7ms", "the next TOKEN after 7 ms is lost"]],
+    late: [["5:1:OK+2ms", "5's OK to 1 arrives 2 ms later"]],
+    twice: [["5:1:OK:3", "5's 3rd OK to 1 arrives twice"]],
+    snapshot: [["3@5ms", "3 starts a snapshot at 5 ms"]],
+    tell: [["3>1@2ms", "3 tells 1 something at 2 ms"]],
+  };
+  if (!same(Object.keys(phrases), CHANGES)) wrong.push(`${CHANGES} are not the changes that have a phrase here`);
+  for (const [flag, pairs] of Object.entries(phrases)) {
+    for (const [value, text] of pairs) if (phrase(flag, value) !== text) wrong.push(`${flag} ${value}: ${phrase(flag, value)}`);
+  }
+
+  try {
+    wrong.push(`a change without words: ${phrase("flood", "3@5ms")}`);
+  } catch {
+    // As it should be: a change is never described as another one.
+  }
 
   // What a view has asked for ends when it is left, and can be asked for again at once.
   const endless = { call: (_method, _request, _progress, signal) => new Promise((_, reject) => signal.addEventListener("abort", () => reject(new Error("left")))) };
@@ -72,7 +100,13 @@
     if (!response.ok) throw new Error(`${method} ${JSON.stringify(request)}: ${await response.text()}`);
     return response.json();
   };
-  const { gallery } = await call("catalogue", {});
+  const { algorithms, gallery } = await call("catalogue", {});
+  const those = (is) => algorithms.filter((one) => one.purpose === "elects" && is(one)).map(({ name }) => name).sort();
+  for (const [what, here, there] of [["rings", RINGS, those(({ ring }) => ring)], ["algorithms with leases", LEASED, those(({ leases }) => leases)]]) {
+    if (!same([...here].sort(), there)) wrong.push(`${what}: ${[...here]} on the page, ${there} of the engine`);
+  }
+  const unknown = DEFAULT.algorithms.filter((name) => !those(() => true).includes(name));
+  if (unknown.length) wrong.push(`a race of ${unknown}, which the engine does not know`);
   const names = [...new Set(gallery.flatMap((group) => group.scenarios.map((scenario) => scenario.name)).filter(Boolean))];
   const asked = {};
   for (const name of names) {
@@ -106,5 +140,5 @@
   ]) {
     if (asked[name] !== questions) wrong.push(`${name}: asks for ${asked[name]}`);
   }
-  return { wrong, scenarios: names.length };
+  return { wrong, scenarios: names.length, changes: CHANGES.toSorted() };
 })()

@@ -47,6 +47,9 @@ fn the_pure_modules_keep_their_promises() {
     let found = page.evaluate(include_str!("model.js"));
     assert_eq!(found["wrong"], json!([]));
     assert!(found["scenarios"].as_u64().is_some_and(|count| count > 80), "{found}");
+    let mut changes: Vec<&str> = doyen_lab::changes().collect();
+    changes.sort_unstable();
+    assert_eq!(found["changes"], json!(changes), "those with words and those of the engine");
 }
 
 #[test]
@@ -157,10 +160,17 @@ fn a_step_back_leads_to_the_same_state() {
     page.wait("the run", "lab.shown.of > 10");
     // Without motion a step is there at once.
     page.prefer(&[("prefers-reduced-motion", "reduce")]);
-    // What is counted, the messages under way with their places, and the members with their roles.
-    let state = "JSON.stringify([lab.shown.s, lab.shown.messages, lab.shown.by_kind, lab.shown.leader,
-        [...document.querySelectorAll('main [data-flight]')].map((one) => one.dataset.flight + one.getAttribute('transform')).sort(),
-        [...document.querySelectorAll('main g.member')].map((one) => one.textContent + one.getAttribute('class'))])";
+    // What is counted, the messages under way with their places, and the members with their roles. Places count from the
+    // first member: the whole picture moves a little if the text beside it needs another line.
+    let state = "(() => {
+        const place = (one) => one.getAttribute('transform').match(/-?[\\d.]+/g).map(Number);
+        const members = [...document.querySelectorAll('main g.member')];
+        const [x, y] = place(members[0]);
+        const from_first = (one) => place(one).slice(0, 2).map((at, axis) => Math.round((at - [x, y][axis]) * 10));
+        return JSON.stringify([lab.shown.s, lab.shown.messages, lab.shown.by_kind, lab.shown.leader,
+            [...document.querySelectorAll('main [data-flight]')].map((one) => one.dataset.flight + ' ' + from_first(one)).sort(),
+            members.map((one) => one.textContent + one.getAttribute('class'))]);
+    })()";
     let mut there = vec![page.evaluate(state)];
     let steps = shown(&page)["of"].as_u64().expect("a number");
     for step in 1..=steps {

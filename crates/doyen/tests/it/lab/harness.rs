@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::support::{LIMIT, program};
+use crate::support::{LIMIT, free_port, program};
 
 /// The latest of every event of the stream.
 #[derive(Clone, Debug, Default)]
@@ -51,7 +51,7 @@ impl Response {
 impl Lab {
     /// Starts a lab at a free port, and follows it.
     pub(crate) fn start(flags: &[&str]) -> Self {
-        let port = free_port();
+        let port = free_port("127.0.0.1");
         let mut child = Command::new(program())
             .args(["lab", "--port", &port.to_string()])
             .args(flags)
@@ -223,11 +223,6 @@ pub(crate) fn member(seen: &Seen, name: &str) -> Value {
 
 pub(crate) fn text(value: &Value) -> String {
     value.as_str().unwrap_or_else(|| panic!("no text: {value}")).to_owned()
-}
-
-pub(crate) fn free_port() -> u16 {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("an address").port()
 }
 
 /// Whether a process runs: it exists and is more than an entry in the table.

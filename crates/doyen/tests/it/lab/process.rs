@@ -5,7 +5,8 @@ use std::process::Command;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-use super::harness::{Lab, free_port, runs, wait_until_gone};
+use super::harness::{Lab, runs, wait_until_gone};
+use crate::support::free_port;
 use crate::support::program;
 
 #[test]
@@ -76,7 +77,7 @@ fn a_node_that_cannot_start_shows_the_last_line_of_its_log() {
 
 #[test]
 fn a_port_that_is_taken_is_an_error_if_it_was_asked_for() {
-    let port = free_port();
+    let port = free_port("127.0.0.1");
     let _taken = std::net::TcpListener::bind(("127.0.0.1", port)).expect("it is free");
     let output = Command::new(program())
         .args(["lab", "--members", "1", "--port", &port.to_string()])

@@ -27,6 +27,10 @@ use ureq::Agent;
 /// How long anything may take. Far longer than it should: machines that test are busy.
 pub const LIMIT: Duration = Duration::from_secs(30);
 
+/// The vote lease of a patient cluster, as [`Plan::patient`] has it. Its leases last for 1.2 s, those of the profile lan for
+/// 0.2 s.
+const PATIENCE: &str = "1500ms";
+
 /// The program that is tested.
 pub fn program() -> &'static str {
     env!("CARGO_BIN_EXE_doyen")
@@ -50,14 +54,17 @@ pub fn complaint(output: &Output) -> String {
 /// How a trial is set up.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The cluster's name.
-    pub cluster: &'static str,
+    /// The cluster's name, where a test depends on it. Otherwise one that no other cluster has.
+    pub cluster: Option<&'static str>,
     /// How many members.
     pub members: usize,
     /// By which algorithm.
     pub algorithm: &'static str,
     /// How fast.
     pub profile: &'static str,
+    /// Whether vote leases last for [`PATIENCE`], longer than a busy machine stalls, instead of as long as the profile has
+    /// them: for what a lease that lapses would spoil.
+    pub patient: bool,
     /// The preemption policy of a quorum. Immediate in tests: the member that happens to start last must not have to wait.
     pub preemption: &'static str,
     /// The address that all of them listen on, without a port.
@@ -73,10 +80,11 @@ pub struct Plan {
 impl Default for Plan {
     fn default() -> Self {
         Self {
-            cluster: "trial",
+            cluster: None,
             members: 3,
             algorithm: "quorum",
             profile: "lan",
+            patient: false,
             preemption: "immediate",
             host: "127.0.0.1",
             flags: Vec::new(),
@@ -89,10 +97,14 @@ impl Default for Plan {
 /// A cluster. Members are counted from one, as their names are: `n1`, `n2`, …; the last has the highest priority.
 #[derive(Debug)]
 pub struct Trial {
+    /// Of the cluster. Lease files carry it where they lie beside those of other clusters.
+    pub name: String,
     /// Where everything lies.
     pub folder: PathBuf,
     nodes: Vec<Node>,
     flags: Vec<String>,
+    /// Whether no other cluster has the name, so that its lease files in memory are removed with it.
+    has_own_name: bool,
     variables: Vec<(&'static str, &'static str)>,
     http: Agent,
 }
@@ -111,11 +123,11 @@ struct Node {
 impl Trial {
     /// Founds a cluster; nobody runs yet.
     pub fn found(plan: &Plan) -> Self {
-        let ports = free_ports(plan.members, plan.host);
-        let addresses = ports
-            .iter()
-            .map(|(udp, http)| (format!("{}:{udp}", plan.host), format!("127.0.0.1:{http}")));
-        Self::found_at(plan, addresses.map(|(udp, http)| (udp, http, Vec::new())).collect())
+        let place = |_| {
+            let udp = format!("{}:{}", plan.host, free_port(plan.host));
+            (udp, free_address(), Vec::new())
+        };
+        Self::found_at(plan, (0..plan.members).map(place).collect())
     }
 
     /// Founds a cluster with members at these addresses: for datagrams, for HTTP, and what their commands begin with.
@@ -123,7 +135,9 @@ impl Trial {
         let folder = new_folder();
         let cluster = folder.join("cluster");
         let mut init = Command::new(&plan.program);
-        init.args(["init", "--cluster", plan.cluster, "--algorithm", plan.algorithm]);
+        let name = folder.file_name().and_then(|name| name.to_str()).expect("a name in ASCII");
+        let name = plan.cluster.unwrap_or(name).to_owned();
+        init.args(["init", "--cluster", &name, "--algorithm", plan.algorithm]);
         init.args(["--profile", plan.profile, "--out"]).arg(&cluster).args(&plan.init);
         for (number, (address, ..)) in places.iter().enumerate() {
             let name = format!("n{}", number + 1);
@@ -147,12 +161,16 @@ impl Trial {
         let policy = ("DOYEN_PREEMPTION_POLICY", plan.preemption);
         // On a busy machine the best member may fail as leader at once; its penalty must decay while a test still waits.
         let penalty_decay = ("DOYEN_TIMING_PENALTY_DECAY", "10s");
-        let variables = match (plan.algorithm, plan.preemption) {
+        let mut variables = match (plan.algorithm, plan.preemption) {
             ("quorum", "immediate") => vec![policy, penalty_decay],
             ("quorum", _) => vec![policy],
             _ => Vec::new(),
         };
-        Self { folder, nodes, flags: plan.flags.clone(), variables, http }
+        if plan.patient {
+            variables.push(("DOYEN_TIMING_VOTE_LEASE", PATIENCE));
+        }
+        let (flags, has_own_name) = (plan.flags.clone(), plan.cluster.is_none());
+        Self { name, folder, nodes, flags, has_own_name, variables, http }
     }
 
     /// Founds a cluster and starts everybody.
@@ -413,6 +431,53 @@ impl Trial {
             .expect("doyen can be run")
     }
 
+    /// Has leadership transferred to `to` by a command to `asked`.
+    pub fn transfer(&self, asked: usize, to: usize) {
+        let given = self.succession(|| self.command(asked, &["transfer", &format!("n{to}")]));
+        assert!(given.status.success(), "transfer to n{to}: {}", complaint(&given));
+    }
+
+    /// Has the leader resign by a command to `asked`.
+    pub fn resign(&self, asked: usize) {
+        let given = self.succession(|| self.command(asked, &["resign"]));
+        assert!(given.status.success(), "resign: {}", complaint(&given));
+    }
+
+    /// Gives a command that needs a successor, until it is not rejected for want of one: on a busy machine a member may have
+    /// acknowledged none of the last three heartbeats though it follows. Returns the other answer, whatever it is.
+    pub fn succession(&self, give: impl Fn() -> Output) -> Output {
+        const PASSING: [&str; 4] = [
+            " is unreachable",
+            " has just restarted or does not reach a majority",
+            "no other member is eligible and reachable now",
+            "is not the leader and knows no leader",
+        ];
+        self.wait("a successor", || {
+            let output = give();
+            let told = complaint(&output);
+            (!PASSING.iter().any(|why| told.contains(why))).then_some(output)
+        })
+    }
+
+    /// What has been logged in whole lines, for what reads every line: another process may be writing one.
+    pub fn lines(&self, member: usize) -> String {
+        let mut log = self.log(member);
+        log.truncate(log.rfind('\n').map_or(0, |end| end + 1));
+        log
+    }
+
+    /// Waits for a text in the log of a member, which it writes in a thread of its own.
+    pub fn wait_for_log(&self, member: usize, text: &str) {
+        self.wait(&format!("n{member} to log `{text}`"), || {
+            self.log(member).contains(text).then_some(())
+        });
+    }
+
+    /// The status of a member that may have just started, once it answers.
+    pub fn wait_for_status(&self, member: usize) -> Status {
+        self.wait(&format!("n{member} answers"), || self.status(member))
+    }
+
     /// Waits until all of `members` follow the same one of them; says whom.
     pub fn agree(&self, members: &[usize]) -> usize {
         let mut seen = Vec::new();
@@ -465,6 +530,22 @@ impl Drop for Trial {
         }
         if !std::thread::panicking() {
             let _ = std::fs::remove_dir_all(&self.folder);
+            if self.has_own_name {
+                remove_leases_in_memory(&format!("{}-n", self.name));
+            }
+        }
+    }
+}
+
+/// Removes the lease files that begin like this, wherever a node creates them by itself.
+fn remove_leases_in_memory(beginning: &str) {
+    let own = std::env::var_os("XDG_RUNTIME_DIR").map(|folder| Path::new(&folder).join("doyen"));
+    let shared = format!("/dev/shm/doyen-{}", rustix::process::getuid().as_raw());
+    let folders = [Some("/run/doyen".into()), own, Some(shared.into())];
+    let entries = folders.into_iter().flatten().filter_map(|folder| std::fs::read_dir(folder).ok());
+    for entry in entries.flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with(beginning) {
+            let _ = std::fs::remove_file(entry.path());
         }
     }
 }
@@ -474,31 +555,46 @@ pub fn skip(what: &str) {
     let _ = writeln!(std::io::stderr(), "\nSKIPPED: {what}\n");
 }
 
-/// A folder that no other test uses.
+/// A folder that no other test uses. An earlier process with the same id may have left some, as tests that fail do.
 pub fn new_folder() -> PathBuf {
     static COUNT: AtomicU32 = AtomicU32::new(0);
-    let number = COUNT.fetch_add(1, Ordering::Relaxed);
-    let name = format!("doyen-test-{}-{number}", std::process::id());
-    let folder = std::env::temp_dir().join(name);
-    std::fs::create_dir_all(&folder).expect("a folder for temporary files");
-    folder
+    for _ in 0..10_000 {
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("doyen-test-{}-{number}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        match std::fs::create_dir(&folder) {
+            Ok(()) => return folder,
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => panic!("{}: {error}", folder.display()),
+        }
+    }
+    panic!("the folder for temporary files is full of those of earlier tests");
 }
 
-/// An address for datagrams that nobody uses.
+/// An address on loopback that nobody uses, for datagrams or TCP.
 pub fn free_address() -> String {
-    UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
+    format!("127.0.0.1:{}", free_port("127.0.0.1"))
 }
 
-/// Ports that nobody uses, one for datagrams and one for HTTP each.
-fn free_ports(count: usize, host: &str) -> Vec<(u16, u16)> {
-    let sockets: Vec<(UdpSocket, TcpListener)> = (0..count)
-        .map(|_| {
-            let udp = UdpSocket::bind(format!("{host}:0")).expect("a free port");
-            (udp, TcpListener::bind("127.0.0.1:0").expect("a free port"))
-        })
-        .collect();
-    let port = |(udp, tcp): &(UdpSocket, TcpListener)| {
-        (udp.local_addr().unwrap().port(), tcp.local_addr().unwrap().port())
-    };
-    sockets.iter().map(port).collect()
+/// A port that nobody uses, neither for datagrams at `host` nor for TCP on loopback, and that no other test of this process
+/// gets: not while a member is down either. It is none of those that the system gives away by itself, to parallel tests
+/// among others.
+pub fn free_port(host: &str) -> u16 {
+    const FIRST: u32 = 10_000;
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let range = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range");
+    let end = range.ok().and_then(|text| text.split_whitespace().next()?.parse().ok());
+    let count = end.unwrap_or(32_768_u32).saturating_sub(FIRST).max(1_000);
+    // Two processes of tests at the same time begin in different places.
+    let start = std::process::id().wrapping_mul(2_654_435_761) % count;
+    for _ in 0..count {
+        let number = COUNT.fetch_add(1, Ordering::Relaxed) % count;
+        let port = (FIRST + (start + number) % count) as u16;
+        let is_free = UdpSocket::bind(format!("{host}:{port}")).is_ok()
+            && TcpListener::bind(("127.0.0.1", port)).is_ok();
+        if is_free {
+            return port;
+        }
+    }
+    panic!("there is no free port from {FIRST} to {}", FIRST + count);
 }

@@ -1,11 +1,11 @@
 //! Programs that tests run beside the nodes: balancers and proxies, with the configurations that are shipped.
 
 use std::fs;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use super::skip;
+use super::{free_port, skip};
 
 /// A configuration that is shipped.
 pub fn shipped(name: &str) -> String {
@@ -19,9 +19,9 @@ pub fn replace(text: &str, from: &str, to: &str) -> String {
     text.replace(from, to)
 }
 
-/// An address on loopback that was free a moment ago.
+/// An address on loopback that nobody uses.
 pub fn free_address() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr()).expect("a free port")
+    SocketAddr::from(([127, 0, 0, 1], free_port("127.0.0.1")))
 }
 
 /// A process that ends with the test.

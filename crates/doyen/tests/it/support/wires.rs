@@ -21,7 +21,7 @@ impl Wires {
     pub fn lay(count: usize) -> Option<Self> {
         static LAID: AtomicU32 = AtomicU32::new(0);
         let number = LAID.fetch_add(1, Ordering::Relaxed);
-        let wires = Self { prefix: format!("dy{}{number}", std::process::id()), count };
+        let wires = Self { prefix: format!("dy{}-{number}", std::process::id()), count };
         if let Err(error) = ip(&["netns", "add", &wires.hub()]) {
             skip(&format!(
                 "network namespaces cannot be made here, root and `ip` are needed: {error}"

@@ -1,0 +1,40 @@
+//! Threads that work for a search round by round.
+//!
+//! They live as long as the search does: to start a thread for every level costs more than a small level.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::Scope;
+
+/// A thread that makes a `Done` of every `Job`. It ends when this is dropped.
+pub(super) struct Helper<Job, Done> {
+    jobs: Sender<Job>,
+    done: Receiver<Done>,
+}
+
+impl<Job: Send, Done: Send> Helper<Job, Done> {
+    pub(super) fn start<'scope>(
+        scope: &'scope Scope<'scope, '_>,
+        work: impl Fn(Job) -> Done + Send + 'scope,
+    ) -> Self
+    where
+        Job: 'scope,
+        Done: 'scope,
+    {
+        let (jobs, to_do) = channel();
+        let (results, done) = channel();
+        scope
+            .spawn(move || to_do.into_iter().map(work).try_for_each(|result| results.send(result)));
+        Self { jobs, done }
+    }
+
+    /// Gives it a job.
+    pub(super) fn give(&self, job: Job) {
+        // If it has panicked, `take` notices.
+        let _ = self.jobs.send(job);
+    }
+
+    /// Waits for its result.
+    pub(super) fn take(&self) -> Done {
+        self.done.recv().expect("a helper works until it panics")
+    }
+}
