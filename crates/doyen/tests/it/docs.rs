@@ -129,7 +129,8 @@ struct Desk {
 
 impl Desk {
     fn set_up() -> Self {
-        let trial = Trial::start(&Plan { cluster: Some("orders"), ..Plan::default() });
+        let plan = Plan { cluster: Some("orders"), patient: true, ..Plan::default() };
+        let trial = Trial::start(&plan);
         trial.follow(3, &[1, 2, 3]);
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         for name in ["scenarios", "plans", "examples"] {
@@ -146,8 +147,15 @@ impl Desk {
         Self { trial }
     }
 
-    /// Runs a documented line. Nodes serve HTTP elsewhere than their configuration says.
+    /// Runs a documented line beside a cluster that has a leader and a successor, as its reader does, whatever the line
+    /// before it or a busy machine did to it.
     fn run(&self, line: &str) -> Output {
+        self.trial.agree(&[1, 2, 3]);
+        self.trial.succession(|| self.run_once(line))
+    }
+
+    /// Nodes serve HTTP elsewhere than their configuration says.
+    fn run_once(&self, line: &str) -> Output {
         let local = line.replace("/srv/orders", ".");
         let mut command = Command::new(program());
         let words = words(&local);
