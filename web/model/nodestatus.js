@@ -9,7 +9,7 @@ import { list, micros } from "./words.js";
 /**
  * @typedef {object} Status see `/v1/status`
  * @property {string} cluster @property {string} algorithm @property {number} id @property {string} name @property {number} incarnation
- * @property {string} role @property {number | null} leader @property {{ member: number, term: number, last_heard_ms: number } | null} [last_leader] @property {number} term
+ * @property {string} role @property {number | null} leader @property {{ member: number, term: number, last_heard_ms: number, lost?: string | null } | null} [last_leader] @property {number} term
  * @property {null | { until: number, remaining_ms: number }} lease @property {string | null} why @property {boolean} rejoining
  * @property {boolean} drained @property {number | null} next
  * @property {{ id: number, name: string, address: string, role: string, priority: number, witness: boolean, reachable: boolean,
@@ -91,7 +91,8 @@ function sentenceOf(status, timeline, names, needed, leases) {
     const own = status.members.find(({ id }) => id === status.id);
     const lost = status.members.filter((member) => !member.reachable && member.id !== status.id).map(({ name }) => name);
     const last = status.last_leader;
-    const led = !last ? "" : last.member === status.id ? `This node led in term ${last.term}.` : `${names.get(last.member)} led in term ${last.term} when last heard.`;
+    const how = !last ? "" : last.lost ? `; it ${last.lost}` : last.member === status.id ? "" : " when last heard";
+    const led = !last ? "" : `${last.member === status.id ? "This node" : names.get(last.member)} led in term ${last.term}${how}.`;
     const second = [led, lost.length ? `Unreachable: ${list(lost)}.` : ""].filter(Boolean).join(" ");
     return { first: `${status.name} knows no leader`, second: status.rejoining ? `It ${own?.notices[0]}.` : second, third, since_us: timeline.downtime.findLast(({ to_us: to }) => to === null)?.from_us ?? null };
   }

@@ -1,8 +1,9 @@
 //! The cut that a snapshot has recorded, put together from what each member has recorded, and what is wrong with it.
 //!
-//! A cut is consistent if no message is in it that was not sent in it, and if what was sent in it and not received is in the
-//! state of a channel. Where the algorithm conserves something, such as the money of a bank, a consistent cut has all of it;
-//! that is judged as well, because it notices what members cannot: a message that was lost or arrived twice.
+//! A cut is consistent if it contains no received message whose sending it does not contain, and if every message that was
+//! sent in it and not received is in the state of a channel. Where the algorithm conserves something, such as the money of a
+//! bank, a consistent cut has all of it; that is judged as well, because it notices what members cannot: a message that was
+//! lost or arrived twice.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -56,9 +57,9 @@ impl Serialize for Defect {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(untagged)]
 pub enum State {
-    /// So much.
+    /// The amount that it held.
     Held(u64),
-    /// This.
+    /// What it believed.
     View(View),
 }
 
@@ -71,7 +72,7 @@ pub struct UnderWay {
     pub to: NodeId,
     /// The messages, in the order in which they came.
     pub messages: Vec<String>,
-    /// How much they carry of what the algorithm conserves; zero, if it conserves nothing.
+    /// How much they carry of what the algorithm conserves; zero if it conserves nothing.
     #[serde(skip_serializing_if = "is_zero")]
     pub amount: u64,
 }

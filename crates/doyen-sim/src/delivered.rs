@@ -1,7 +1,7 @@
 //! What the members of a totally ordered multicast have delivered by the end of a run, and what is wrong with it.
 //!
-//! Members that are down count as well: a program on them has acted on what was delivered to it. That the others deliver the
-//! same is more than an order among those that live on.
+//! Members that are down count as well: a program on them has acted on what was delivered to it. A rule that all others
+//! deliver the same is stronger than an order among the live members.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ pub struct Delivered {
 }
 
 impl Delivered {
-    /// What `members` have delivered: each with whether it is up. None, if they deliver nothing at all by their algorithm.
+    /// What `members` have delivered: each with whether it is up. None if the algorithm delivers nothing.
     pub fn new(members: &[(NodeId, bool, Deliveries)]) -> Option<Self> {
         if members.is_empty() {
             return None;

@@ -1,7 +1,7 @@
 //! Files that people write in TOML, scenarios and plans: all mistakes at once, in the order of the file.
 //!
-//! A deserializer stops at the first mistake, and so does who asks what a scenario means. So what is wrong is left out, and the
-//! rest is read again, until nothing more is wrong with it.
+//! A deserializer stops at the first mistake, and so does the code that resolves a scenario. So the wrong part is removed
+//! and the rest is read again, until nothing is wrong with it.
 
 use std::mem;
 
@@ -11,14 +11,14 @@ use toml::de::{DeArray, DeTable, DeValue, Deserializer, Error};
 
 use crate::scenario::ScenarioError;
 
-/// More mistakes than this at once help nobody.
+/// At most this many mistakes are reported at once.
 const MOST: usize = 20;
 
 /// What is wrong with a document, as far as one reading tells.
 enum Wrong {
     /// A key or a type.
     Form(Error),
-    /// What a key says makes no sense. What else is wrong shows when it is left out.
+    /// The value of a key makes no sense. Other mistakes show when the key is removed.
     Meaning(ScenarioError),
     /// The same of all keys.
     Meanings(Vec<ScenarioError>),
@@ -29,7 +29,7 @@ pub fn read<T: DeserializeOwned>(name: &str, text: &str) -> Result<T, String> {
     read_by(name, text, |table| T::deserialize(Deserializer::from(table)).map_err(Wrong::Form))
 }
 
-/// The same, of a document that `check` refuses if it makes no sense.
+/// The same, for a document that `check` rejects if it makes no sense.
 pub fn read_checked<T: DeserializeOwned, C>(
     name: &str,
     text: &str,
@@ -41,8 +41,9 @@ pub fn read_checked<T: DeserializeOwned, C>(
     })
 }
 
-/// Reads a document of which `part` reads what is at `key`, if that is there, and which `check` refuses with all that makes no
-/// sense in it. So the part that several kinds of documents share, a scenario, is read by one function, which is compiled once.
+/// Reads a document. `part` reads what is at `key`, if the key is present, and `check` rejects the document with a list of
+/// all that makes no sense in it. So one function, which is compiled once, reads the part that several kinds of documents
+/// share: a scenario.
 pub fn read_beside<T: DeserializeOwned, P, C>(
     name: &str,
     text: &str,
@@ -57,13 +58,13 @@ pub fn read_beside<T: DeserializeOwned, P, C>(
     })
 }
 
-/// Reads a document by `read` until nothing is wrong with what is left of it.
+/// Reads a document with `read`, removing what is wrong, until nothing is wrong with the rest.
 fn read_by<C>(
     name: &str,
     text: &str,
     read: impl Fn(Spanned<DeTable<'_>>) -> Result<C, Wrong>,
 ) -> Result<C, String> {
-    // What is no TOML at all cannot be read on.
+    // A text that is not TOML cannot be read any further.
     let whole = DeTable::parse(text).map_err(|error| mistake(name, text, &error))?;
     let mut rest = whole.clone();
     let mut mistakes: Vec<(usize, String)> = Vec::new();
@@ -76,7 +77,7 @@ fn read_by<C>(
         let is_first = mistakes.is_empty();
         let mut add = |error: ScenarioError| {
             let (key, place) = find(whole.get_ref(), rest.get_ref(), &error.key);
-            // What is missing may be what was left out.
+            // What is missing may be what was removed.
             if is_first || !error.is_missing() {
                 let error = ScenarioError { key, ..error };
                 mistakes.push((place.unwrap_or_default(), at_place(name, text, place, &error)));
@@ -110,7 +111,7 @@ fn read_by<C>(
     })
 }
 
-/// `file:line: message`, with the line if the key stands in the text.
+/// `file:line: message`, with the line if the key is in the text.
 pub(crate) fn located(name: &str, text: &str, error: &ScenarioError) -> String {
     let table = DeTable::parse(text).ok();
     let place = table.and_then(|table| find(table.get_ref(), table.get_ref(), &error.key).1);
@@ -129,8 +130,8 @@ pub fn line(text: &str, place: usize) -> usize {
     text.as_bytes()[..place.min(text.len())].iter().filter(|&&byte| byte == b'\n').count() + 1
 }
 
-/// Where in `rest` a key such as `fault[1].crash` is set, or else the table in which it could be; and how it is called in the
-/// `whole` document, of which some items may have been left out.
+/// Where in `rest` a key such as `fault[1].crash` is set, or else the table in which it could be; and its name in the
+/// `whole` document, from which some items may have been removed.
 fn find(whole: &DeTable<'_>, rest: &DeTable<'_>, key: &str) -> (String, Option<usize>) {
     let (part, tail) = key.split_once('.').map_or((key, None), |(part, tail)| (part, Some(tail)));
     let (name, index) = match part.split_once('[') {
@@ -161,8 +162,8 @@ fn find(whole: &DeTable<'_>, rest: &DeTable<'_>, key: &str) -> (String, Option<u
     }
 }
 
-/// Removes what is at this place of the text: the entry whose key is there, else the innermost one whose value is. Of a list of
-/// tables a whole item goes: the rest of it may make no sense by itself.
+/// Removes what is at this place of the text: the entry whose key is there, else the innermost one whose value is. In a list
+/// of tables the whole item is removed, because the rest of it may make no sense by itself.
 fn leave_out<'i>(table: &mut DeTable<'i>, place: usize) -> bool {
     let named = table.keys().find(|key| key.span().contains(&place)).cloned();
     if let Some(key) = named {
@@ -214,7 +215,7 @@ fn unknown_key(message: &str) -> Option<String> {
     Some(format!("{key}: there is no such key; {}", suggestion(key, &known)))
 }
 
-/// What to do about a word that is none of these: which one was probably meant, or all of them.
+/// What to do about a word that is none of these: the one that was probably meant, or all of them.
 pub fn suggestion(word: &str, known: &[&str]) -> String {
     match nearest(word, known.iter().copied()) {
         Some(meant) => format!("did you mean `{meant}`?"),

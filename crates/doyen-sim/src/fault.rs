@@ -1,4 +1,4 @@
-//! The fault schedule of a run: what goes wrong and right again, what operators ask for, and when.
+//! The fault schedule of a run: faults and repairs, commands of operators, and their times.
 //!
 //! A [`Fault`] is the same value everywhere. Scenario files hold it as a table (`fault/table.rs`), the command line as the
 //! value of a [flag](Fault::from_flag), generators build it, and the world performs it. Members are named by their ids.
@@ -31,7 +31,7 @@ pub struct Fault {
 pub enum Trigger {
     /// At this time, after the messages and before the timers of that instant.
     At(Time),
-    /// As soon as a member has sent or received so many messages of a kind. A member that crashes in the middle of a
+    /// As soon as a member has sent or received this many messages of a kind. A member that crashes in the middle of a
     /// broadcast does not send the rest of it.
     Message {
         /// The member that sends or receives.
@@ -40,7 +40,7 @@ pub enum Trigger {
         sent: bool,
         /// The name of the kind.
         kind: String,
-        /// How many.
+        /// How many messages.
         count: u32,
     },
 }
@@ -64,12 +64,13 @@ pub enum Action {
         member: NodeId,
         /// The state of its disk.
         disk: Disk,
-        /// With another pace than it is set to.
+        /// The member starts with another timing than configured.
         pace: Option<PaceOverride>,
-        /// At which address.
+        /// The address at which it starts.
         place: Place,
     },
-    /// A second process of a member starts elsewhere; the first one goes on beside it. If none runs, it is a restart.
+    /// A second process of a member starts elsewhere; the first one keeps running. If no process of the member runs,
+    /// this is a restart.
     Replace {
         /// The member.
         member: NodeId,
@@ -77,12 +78,12 @@ pub enum Action {
         disk: Disk,
         /// For how long the first one hangs.
         hung: Span,
-        /// Where the second one is; never at the same address.
+        /// The address of the second one; never that of the first.
         place: Place,
     },
     /// A copy of a member's disk is made, as it is now.
     CopyDisk(NodeId),
-    /// A member does nothing for a while; what arrives waits for it.
+    /// A member does nothing for a while; messages that arrive wait for it.
     Pause {
         /// The member.
         member: NodeId,
@@ -98,7 +99,7 @@ pub enum Action {
         /// By how much it jumps: armed timers are due that much sooner.
         jump: Span,
     },
-    /// Nothing gets from one member to another any more.
+    /// No message from one member reaches another one any more.
     Cut {
         /// The sender.
         from: NodeId,
@@ -128,7 +129,7 @@ pub enum Action {
         /// The name of the kind.
         kind: String,
     },
-    /// A member notices that the coordinator is gone.
+    /// A member detects that the coordinator has failed.
     Campaign(NodeId),
     /// An operator gives a member a command.
     Command {
@@ -137,7 +138,7 @@ pub enum Action {
         /// The command.
         command: AdminCommand,
     },
-    /// The attribute of a member goes on changing: the values take turns.
+    /// The attribute of a member keeps changing: it takes the values in turn.
     Attributes {
         /// The member.
         member: NodeId,
@@ -169,12 +170,12 @@ pub enum Disk {
     /// It is lost.
     Lost,
     /// It is lost, unless another member has lost its disk and has not come back yet: two of them would wait for each
-    /// other for ever. A member that rejoins is not replaced then either: of two processes that rejoin the last one
-    /// stays, whichever it is.
+    /// other forever. A member that rejoins is not replaced then either: of two processes that rejoin, the one that
+    /// does so last counts.
     LostUnlessAnother,
     /// It is restored from the copy that was made last; it is there if none was made.
     Restored,
-    /// It is empty, as if the member were founded a second time: nobody says that something was lost.
+    /// It is empty, as if the member were founded a second time: the loss is not reported.
     New,
 }
 
@@ -185,13 +186,13 @@ pub enum Place {
     /// Where the one before it was.
     #[default]
     Same,
-    /// At another address, to which the configured name of the member leads from now on.
+    /// At another address, to which the configured name of the member resolves from now on.
     New,
-    /// At another address; the configured name leads to where it did before.
+    /// At another address; the configured name still resolves to the earlier one.
     Unnamed,
 }
 
-/// An exception for some links or kinds of messages. What is left out fits everything, or stays as it is.
+/// An override for some links or kinds of messages. A field that is left out matches everything, or changes nothing.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LinkOverride {
@@ -206,7 +207,7 @@ pub struct LinkOverride {
     pub delay: Option<DelayModel>,
     /// How many are lost.
     pub loss: Option<Share>,
-    /// Only such a share of these messages, at random; all of them without it.
+    /// Only this share of these messages, at random; all of them if there is no share.
     pub share: Option<Share>,
 }
 
@@ -228,20 +229,20 @@ impl LinkOverride {
     }
 }
 
-/// Another pace for one member of a quorum; what is left out stays as it is for all.
+/// Another timing for one member of a quorum; a field that is left out has the value of all members.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PaceOverride {
-    /// `h`.
+    /// `h`, the heartbeat interval.
     #[serde(with = "text")]
     pub heartbeat: Option<Span>,
-    /// `Λ_F`.
+    /// `Λ_F`, the length of a vote lease.
     #[serde(with = "text")]
     pub vote_lease: Option<Span>,
 }
 
 impl PaceOverride {
-    /// The pace of the member where the others have the `usual` one.
+    /// The timing of the member if the others have the `usual` one.
     pub fn over(self, usual: Pace) -> Pace {
         Pace {
             heartbeat: self.heartbeat.unwrap_or(usual.heartbeat),
@@ -287,7 +288,7 @@ impl Fault {
         Self { when: Trigger::At(at), what }
     }
 
-    /// When it happens, if that is known beforehand.
+    /// The time at which it happens, if that is known beforehand.
     pub fn time(&self) -> Option<Time> {
         match self.when {
             Trigger::At(at) => Some(at),
@@ -358,7 +359,7 @@ impl Fault {
         matches!(self.what, Action::Command { command: AdminCommand::Tell { .. }, .. })
     }
 
-    /// Whether something breaks or is mended: what operators ask for is no fault, nor is an election.
+    /// Whether something breaks or is repaired: commands of operators and elections are no faults.
     fn is_breakage(&self) -> bool {
         let asked = |it: &Action| {
             matches!(it, Action::Command { .. } | Action::Attributes { .. } | Action::Campaign(_))
@@ -366,11 +367,11 @@ impl Fault {
         !asked(&self.what)
     }
 
-    /// How long what it brings about lasts.
+    /// How long its effect lasts.
     pub(crate) fn lasting(&self) -> Span {
         match self.what {
             Action::Pause { lasting, .. } | Action::Replace { hung: lasting, .. } => lasting,
-            // What ends by another fault, or at once.
+            // Effects that another fault ends, or that end at once.
             Action::Crash { .. }
             | Action::Restart { .. }
             | Action::CopyDisk(_)
@@ -397,7 +398,7 @@ impl Fault {
         }
     }
 
-    /// Every single change of an attribute that goes on changing; everything else as it is.
+    /// Expands an attribute that keeps changing into its single changes; leaves all other faults as they are.
     pub(crate) fn occurrences(&self) -> Vec<Self> {
         let (Trigger::At(first), Action::Attributes { member, values, every, .. }) =
             (&self.when, &self.what)
@@ -436,7 +437,7 @@ pub(crate) fn longest_paces(settings: &Settings, faults: &[Fault]) -> Settings {
     longest
 }
 
-/// For how long anybody is preferred, at most: so long a lower member may lead in peace.
+/// The longest time for which a member is preferred: for this long a lower-ranked member may lead without a takeover.
 pub(crate) fn longest_preference(faults: &[Fault]) -> Span {
     longest_command(faults, |command| match command {
         AdminCommand::Prefer { lasting, .. } => Some(lasting),
@@ -444,7 +445,7 @@ pub(crate) fn longest_preference(faults: &[Fault]) -> Span {
     })
 }
 
-/// For how long elections are paused, at most: after a restart the step of the pause in which it fell begins again.
+/// The longest time for which elections are paused: after a restart the interrupted step of the pause begins again.
 pub(crate) fn longest_pause(faults: &[Fault]) -> Span {
     longest_command(faults, |command| match command {
         AdminCommand::Pause { lasting } => Some(lasting),
@@ -466,7 +467,7 @@ pub(crate) fn calm_begins(faults: &[Fault]) -> Time {
     over.max().unwrap_or_default() + longest_delay(faults)
 }
 
-/// The same for what breaks: what operators ask for is no fault.
+/// The same without commands of operators, which are no faults.
 pub(crate) fn breakage_ends(faults: &[Fault]) -> Time {
     let breakages: Vec<Fault> =
         faults.iter().filter(|fault| fault.is_breakage()).cloned().collect();
@@ -482,7 +483,7 @@ pub(crate) fn longest_delay(faults: &[Fault]) -> Span {
     Span::from_nanos(faults.iter().map(delay).max().unwrap_or_default())
 }
 
-/// How long it takes at most until a clock of this rate has counted `span`.
+/// The longest time that a clock of this rate takes to count `span`.
 pub(crate) fn stretched(span: Span, rate_ppm: u32) -> Span {
     let real = u128::from(span.as_nanos()) * 1_000_000 / u128::from(rate_ppm.max(1));
     Span::from_nanos(u64::try_from(real).unwrap_or(u64::MAX))
@@ -507,10 +508,10 @@ pub struct Chaos {
     /// Between two one-way cuts, over all links.
     #[serde(with = "text")]
     pub cut_every: Option<Span>,
-    /// From a cut to its mending.
+    /// From a cut to its repair.
     #[serde(with = "text")]
     pub cut_for: Option<Span>,
-    /// When nothing new goes wrong any more.
+    /// When no new fault begins any more.
     #[serde(with = "text")]
     pub until: Option<Span>,
 }
@@ -534,7 +535,7 @@ pub enum ChaosKind {
     Crash,
     /// A pause.
     Pause,
-    /// A one-way cut, and its mending later.
+    /// A one-way cut, and its repair later.
     Cut,
 }
 

@@ -1,4 +1,4 @@
-//! Hash maps with a fast and fixed hash. Keys are small numbers of our own making, so nobody can attack them.
+//! Hash maps with a fast and fixed hash. Keys are small numbers of our own making, so an attacker cannot choose them.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};

@@ -1,4 +1,4 @@
-//! Who notices that the coordinator is gone, and when.
+//! The members that detect the failure of the coordinator, and when.
 
 use std::ops::Range;
 
@@ -6,16 +6,16 @@ use doyen_core::members::NodeId;
 
 use crate::time::Time;
 
-/// The members that notice, in the order in which they were named. There may be a million of them: nearly always all of
-/// them notice at the beginning.
+/// The members that detect it, in the order in which they were named. There may be a million of them, and nearly always
+/// all of them detect it at the beginning.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Initiators {
     ids: Ids,
-    /// When each of them does; empty if all of them do at the beginning.
+    /// When each of them detects it; empty if all of them do so at the beginning.
     times: Vec<Time>,
 }
 
-/// A run of ids wherever they are one.
+/// Stored as a range where the ids are consecutive.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Ids {
     Run(Range<u32>),
@@ -38,7 +38,7 @@ impl From<Vec<NodeId>> for Ids {
 }
 
 impl Initiators {
-    /// These notice at the beginning.
+    /// These members detect it at the beginning.
     pub fn at_once(ids: impl IntoIterator<Item = NodeId>) -> Self {
         Self { ids: ids.into_iter().collect::<Vec<_>>().into(), times: Vec::new() }
     }
@@ -51,12 +51,12 @@ impl Initiators {
         }
     }
 
-    /// Whether nobody notices anything.
+    /// Whether there are no initiators.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Each of them, and when.
+    /// Each initiator, and its time.
     pub fn iter(&self) -> impl Iterator<Item = (NodeId, Time)> + '_ {
         let time = |place| self.times.get(place).copied().unwrap_or_default();
         let id = |place| match &self.ids {

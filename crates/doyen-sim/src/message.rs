@@ -1,4 +1,4 @@
-//! Single messages of a run: how a scenario names one, and what it does to it.
+//! Single messages of a run: how a scenario names one and changes it.
 //!
 //! A message is named by sender, receiver, kind and number: `6:1:COORDINATOR` is the first COORDINATOR from 6 to 1,
 //! `6:1:COORDINATOR:2` the second. All messages of a run are counted, background kinds included, so a name means the same
@@ -20,7 +20,7 @@ pub struct MessageName {
     pub to: NodeId,
     /// The name of its kind.
     pub kind: String,
-    /// Which of this kind on this link, from 1.
+    /// Its number among the messages of this kind on this link, from 1.
     pub number: u32,
 }
 
@@ -38,7 +38,7 @@ pub struct Late {
 pub struct Twice {
     /// The message.
     pub message: MessageName,
-    /// How long after the first arrival the copy arrives; without it as long as the first one took.
+    /// How long after the first arrival the copy arrives; if none, as long as the first one took.
     pub after: Option<Span>,
 }
 
@@ -58,7 +58,7 @@ pub enum Change {
     Drop,
     /// It arrives later by this much.
     Delay(Span),
-    /// A copy of it arrives so long after it; without a time as long as the message took.
+    /// A copy of it arrives this much later; if no time is given, as much later as the message itself took.
     Double(Option<Span>),
 }
 

@@ -22,7 +22,7 @@ pub use views::Views;
 pub struct Outcome {
     /// The member that all live members follow, if it is the same; `agreed` says whether it is alive.
     pub leader: Option<NodeId>,
-    /// Whether all live members follow the same live member.
+    /// Whether all live members follow the same live member, which leads.
     pub agreed: bool,
     /// What was sent.
     #[serde(flatten)]
@@ -57,14 +57,14 @@ pub struct Outcome {
     pub multicast: Option<Delivered>,
     /// How many old processes of members run at the end, beside the present ones.
     pub old_processes: u32,
-    /// What came of the critical section, where there is one.
+    /// The results of the critical section, if there is one.
     #[serde(skip)]
     pub exclusion: Option<sections::Exclusion>,
     /// The messages that the scenario changes, but that no member sent.
     #[serde(skip)]
     pub never_sent: Vec<String>,
-    /// A fingerprint of what happened, in order: when who received, missed or forwarded a message of which kind from
-    /// whom, when whose timer fired and which, every crash and restart, and every view that changed.
+    /// A fingerprint of what happened, in order: every message that a member received, missed or forwarded, with its
+    /// kind, sender and time; every timer that fired; every crash and restart; and every change of a view.
     #[serde(serialize_with = "as_hex")]
     pub digest: u64,
     /// Election messages sent and received by each member, by position.
@@ -130,7 +130,7 @@ pub enum Ended {
     /// Too much happened.
     #[serde(rename = "event limit")]
     EventLimit,
-    /// Whoever watched it stopped it.
+    /// Its watcher stopped it.
     #[serde(rename = "interrupt")]
     Interrupt,
 }
@@ -141,7 +141,7 @@ impl fmt::Display for Ended {
     }
 }
 
-/// What the fingerprint is made from, besides time and place.
+/// What the fingerprint is made from, besides the time and the member.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Sight {
     /// A message of this kind was handled.
@@ -230,7 +230,7 @@ impl Recorder {
         self.fold(at, from, who, sight);
     }
 
-    /// Folds what was seen into the fingerprint. `from` is zero where nobody else had a part in it.
+    /// Folds what was seen into the fingerprint. `from` is zero if no other member took part in it.
     #[inline]
     pub(crate) fn fold(&mut self, at: Time, from: u32, who: u32, sight: Sight) {
         let when = (at.0.rotate_left(24) ^ sight.word()).wrapping_mul(0xff51_afd7_ed55_8ccd);

@@ -1,8 +1,8 @@
-//! What a world tells those who judge a run.
+//! What a world reports to the checks of a run.
 //!
-//! An [`Observer`](crate::trace::Observer) is shown what a reader of a trace sees. A [`Monitor`] is told what safety rules
-//! are about: what is stored, what binds a member, until when a lease runs, and what goes wrong. Members are named by
-//! their position; a second process of a member has the next free one. Nothing is computed for a monitor that is absent.
+//! An [`Observer`](crate::trace::Observer) gets what a reader of a trace sees. A [`Monitor`] gets what safety rules are
+//! about: what is stored, what binds a member, when a lease ends, and which faults happen. Members are named by their
+//! position; a second process of a member has the next free one. Nothing is computed for a monitor that is absent.
 
 use doyen_core::ledger::Stored;
 use doyen_core::members::{NodeId, Term};
@@ -30,7 +30,7 @@ pub struct Sending {
     pub to: NodeId,
     /// The kind of message.
     pub kind: &'static str,
-    /// Whether the election sends it, not a layer beneath.
+    /// Whether the election sends it, not a layer below.
     pub of_election: bool,
     /// Its length on the wire.
     pub bytes: usize,
@@ -48,13 +48,13 @@ pub trait Monitor {
     fn pledged(&mut self, at: Time, from: u32, to: u32, pledge: Pledge);
     /// The member at `position` handles a message that asks it for a vote lease, or releases it from that of a term.
     fn received(&mut self, position: u32, asked: Option<Span>, released: Option<Term>);
-    /// The lease of the member at `position` runs until another time: until when, and what its holder counts until then.
+    /// The lease of the member at `position` has another end: the time, and what its holder's clock shows then.
     fn lease_changed(&mut self, at: Time, position: u32, lease: Option<(Time, Counted)>);
     /// What binds the member at `position` may have changed.
     fn bonds_changed(&mut self, position: u32, bonds: Bonds<Counted>);
-    /// Everything that followed from one event has been told.
+    /// Everything that followed from one event has been reported.
     fn event_ended(&mut self, at: Time);
-    /// The clock of the member at `position` has changed: `moved` says when what was due at some time is due now.
+    /// The clock of the member at `position` has changed: `moved` maps an earlier due time to the present one.
     fn clock_changed(&mut self, at: Time, position: u32, moved: &dyn Fn(Time) -> Time);
     /// All work that ran under the lease that the member at `position` had in `term` is over.
     fn retired(&mut self, position: u32, term: Term);
@@ -62,7 +62,7 @@ pub trait Monitor {
     fn commanded(&mut self, position: u32, command: AdminCommand);
     /// A message has been sent.
     fn sent(&mut self, at: Time, sending: Sending);
-    /// The member at `position` has called so many elections at once.
+    /// The member at `position` has called this many elections at once.
     fn elections_called(&mut self, at: Time, position: u32, count: u32);
     /// The member at `position` has crashed.
     fn crashed(&mut self, at: Time, position: u32);

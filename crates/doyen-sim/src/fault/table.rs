@@ -106,7 +106,7 @@ impl TryFrom<Table> for Fault {
 
     fn try_from(mut table: Table) -> Result<Self, String> {
         let (when, what) = (table.take_trigger()?, table.take_action()?);
-        // Whatever is left belongs to another kind of fault.
+        // The keys that are left belong to another kind of fault.
         let rest = toml::Table::try_from(&table).map_err(|error| error.to_string())?;
         match rest.keys().next() {
             None => Ok(Self { when, what }),

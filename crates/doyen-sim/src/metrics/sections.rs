@@ -1,4 +1,4 @@
-//! The metrics of mutual exclusion: who entered when, how long it waited, and what must not have happened.
+//! The metrics of mutual exclusion: entries, waiting times, and violations.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::time::Time;
 
-/// What a run came to in which members entered a critical section.
+/// The results of a run in which members entered a critical section.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Exclusion {
     /// Every entry, in order.
@@ -25,13 +25,13 @@ pub struct Exclusion {
     pub overlap: Span,
     /// What broke the rules.
     pub broken: Vec<Contradiction>,
-    /// What came of fences and of grants that end; none if entries have no fences.
+    /// The results of fences and of grants that end; none if entries have no fences.
     pub fencing: Option<Fencing>,
     /// Whether requests entered in the order in which they happened, where members tell each other something.
     pub in_order: Option<bool>,
 }
 
-/// What came of fences and of grants that end by themselves.
+/// The results of fences and of grants that end by themselves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Fencing {
     /// How many writes of earlier holders the resource refused.
@@ -132,7 +132,7 @@ pub(crate) struct Recorder {
     overlap_since: Option<Time>,
     broken: Vec<Contradiction>,
     fencing: Option<Fencing>,
-    /// What the requests of the members that wait come after, where that is known.
+    /// The requests that precede those of the waiting members, where that is known.
     asked_after: BTreeMap<NodeId, AskedAfter>,
     in_order: Option<bool>,
 }
@@ -145,7 +145,7 @@ struct Request {
     entries: usize,
 }
 
-/// How many contradictions are kept: the first ones say enough.
+/// How many violations are kept: the first ones are enough.
 const MOST_BROKEN: usize = 8;
 
 impl Recorder {
@@ -216,7 +216,7 @@ impl Recorder {
         self.fencing.get_or_insert_default().lost_grants += 1;
     }
 
-    /// So many messages were sent while a member left.
+    /// This many messages were sent while a member left.
     pub(crate) fn sent_at_exit(&mut self, messages: u64) {
         self.at_exit.push(messages);
     }

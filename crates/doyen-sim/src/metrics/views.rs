@@ -13,7 +13,7 @@ use crate::hash::FastMap;
 pub struct Views {
     /// In the order in which they are first met.
     distinct: Vec<Option<View>>,
-    /// Which of them is whose, by position.
+    /// The index of each member's view, by position.
     of: Vec<u32>,
 }
 

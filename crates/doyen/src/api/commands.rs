@@ -5,6 +5,7 @@
 //! `If-Match` with a term restricts a command to that term, compared when the request arrives.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Json;
 use axum::http::StatusCode;
@@ -30,7 +31,7 @@ use super::report::Name;
 use super::{App, SecretReloader};
 use crate::clock;
 use crate::node::CommandError;
-use crate::node::status::{MemberStatus, Status};
+use crate::node::status::{MemberStatus, Status, seconds};
 
 /// The name of the security scheme in the document.
 const SCHEME: &str = "admin_secret";
@@ -158,7 +159,7 @@ async fn resign(call: Call<Nothing>) -> Result<Accepted, Problem> {
     let status = call.app.handle.status();
     let note =
         || format!("no other member can lead now, so {} may become leader again", status.name);
-    let note = status.next.is_none().then(note);
+    let note = replaces_transfer(&status).or_else(|| status.next.is_none().then(note));
     let next = status.next.map(|next| format!("; next in line is {}", status.name_of(next)));
     let does = format!("resigns{}", next.unwrap_or_default());
     call.give(AdminCommand::Resign, Effect { does, note }).await
@@ -168,15 +169,27 @@ async fn resign(call: Call<Nothing>) -> Result<Accepted, Problem> {
 #[utoipa::path(post, path = "/v1/transfer", tag = "commands", request_body = Transfer)]
 async fn transfer(call: Call<Transfer>) -> Result<Accepted, Problem> {
     let to = call.app.member(&call.body.to)?;
+    let status = call.app.handle.status();
     let does = format!("transfers leadership to {}", to.name);
-    let note = takes_over_again(&call.app.handle.status(), to.id).map(|higher| {
+    let again = takes_over_again(&status, to.id).map(|higher| {
         format!(
             "{higher} has a higher priority and takes over again after a while, unless preemption.policy is never; \
              `doyen prefer {} --for 2h` keeps it from that",
             to.name
         )
     });
+    let note = replaces_transfer(&status).or(again);
     call.give(AdminCommand::Transfer { to: to.id }, Effect { does, note }).await
+}
+
+/// Says that a transfer is in progress already: the leader waits for what runs under its lease.
+fn replaces_transfer(status: &Status) -> Option<String> {
+    let retiring = Duration::from_millis(status.retiring_ms?);
+    Some(format!(
+        "this replaces the transfer that {} began {} ago and has not completed",
+        status.name,
+        seconds(retiring.as_secs())
+    ))
 }
 
 /// The member that outranks a new leader, if one is up.

@@ -17,14 +17,19 @@ pub(crate) fn describe(status: &Status) -> Vec<String> {
     last_leader(status).into_iter().chain(reached(status)).collect()
 }
 
-/// `n1 led in term 5 when last heard, 5.0 s ago; n2 still reaches it; this node does not reach n1`.
+/// `n1 led in term 5 when last heard, 5.0 s ago; n2 still reaches it; this node does not reach n1`; or, if it is known to lead
+/// no longer, `n1 led in term 5 until 5.0 s ago; it died and its guardian released the lease`.
 fn last_leader(status: &Status) -> Option<String> {
-    let last = status.last_leader?;
+    let last = status.last_leader.as_ref()?;
     let (term, ago) = (last.term, span(Duration::from_millis(last.last_heard_ms)));
     let leader = status.member(last.member)?;
     let name = &leader.name;
+    let lost = last.lost.as_ref().map_or(String::new(), |lost| format!("; it {lost}"));
     if leader.id == status.id {
-        return Some(format!("{name}, this node, led in term {term} until {ago} ago"));
+        return Some(format!("{name}, this node, led in term {term} until {ago} ago{lost}"));
+    }
+    if last.lost.is_some() {
+        return Some(format!("{name} led in term {term} until {ago} ago{lost}"));
     }
     let mut text = format!("{name} led in term {term} when last heard, {ago} ago");
     match names_of_those_who_reach(status, leader).as_slice() {
@@ -40,7 +45,8 @@ fn last_leader(status: &Status) -> Option<String> {
 
 /// Whether a member that this node reaches still reaches the last leader: then a leader is missing only here.
 pub(crate) fn is_only_here(status: &Status) -> bool {
-    let last = status.last_leader.and_then(|last| status.member(last.member));
+    let last = status.last_leader.as_ref().filter(|last| last.lost.is_none());
+    let last = last.and_then(|last| status.member(last.member));
     last.is_some_and(|leader| !names_of_those_who_reach(status, leader).is_empty())
 }
 

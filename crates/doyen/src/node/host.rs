@@ -11,7 +11,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use doyen_core::change::LeaderChange;
+use doyen_core::change::{LeaderChange, Loss};
 use doyen_core::group::rider::Rider;
 use doyen_core::handover::last_messages;
 use doyen_core::host::apply;
@@ -499,6 +499,7 @@ impl Host {
         let view =
             HostView { me: self.id, reachable: &reachable, is_new: &is_new, remaining: &remaining };
         let diagnostics = inspect(member, config, &view);
+        let lost = diagnostics.lost_leader;
 
         let mut status = Status::initial(&self.settings);
         status.why = self.publisher.reason();
@@ -508,16 +509,18 @@ impl Host {
         let lasting = |since| now.since(since).as_millis() as u64;
         status.work_ms = self.publisher.work_since().map(lasting);
         status.retiring_ms = self.publisher.retiring_since().map(lasting);
-        status.last_leader = self.last_leader(now).filter(|_| status.leader.is_none());
+        status.last_leader = self.last_leader(now, lost).filter(|_| status.leader.is_none());
         self.publish(status);
         self.warn_about_peers(&reachable);
     }
 
-    /// The leader that this member knew last, and when it last received something from it as the leader.
-    fn last_leader(&self, now: Moment) -> Option<LastLeader> {
+    /// The leader that this member knew last, when it last received something from it as the leader, and how it was lost.
+    fn last_leader(&self, now: Moment, lost: Option<(NodeId, Loss)>) -> Option<LastLeader> {
         let (member, term, known) = self.publisher.last_leader()?;
-        let last_heard = self.last_heard(member, known);
-        Some(LastLeader { member, term, last_heard_ms: now.since(last_heard).as_millis() as u64 })
+        let last_heard_ms = now.since(self.last_heard(member, known)).as_millis() as u64;
+        let lost = lost.filter(|(id, why)| *id == member && *why != Loss::Unreachable);
+        let lost = lost.map(|(_, why)| why.to_string());
+        Some(LastLeader { member, term, last_heard_ms, lost })
     }
 
     /// When something last arrived from a leader that was `known` to lead until then.

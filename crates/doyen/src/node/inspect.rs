@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use doyen_core::algorithm::quorum::{MISSED_PROBES, Pause, Quorum, Rank, Timer};
+use doyen_core::change::Loss;
 use doyen_core::config::Config;
 use doyen_core::members::{NodeId, PeerSet};
 use doyen_core::registry::{AnyProtocol, AnyTimer};
@@ -16,6 +17,8 @@ pub(super) struct Diagnostics {
     pub(super) next: Option<NodeId>,
     /// The eligible members by rank, the highest first.
     pub(super) succession: Vec<NodeId>,
+    /// The leader that was lost, and how, until the next one is known.
+    pub(super) lost_leader: Option<(NodeId, Loss)>,
     pub(super) drained: bool,
     pub(super) never_leads: bool,
     /// How much longer the drain lasts, if it ends by itself.
@@ -116,6 +119,7 @@ fn inspect_quorum(quorum: &Quorum, config: &Config, host: &HostView<'_>) -> Diag
     Diagnostics {
         next: quorum.next_leader(config, reaches),
         succession: quorum.succession(config),
+        lost_leader: quorum.lost_leader(),
         drained: quorum.is_drained(),
         never_leads: quorum.never_leads(),
         drain_remaining: remaining(AnyTimer::Quorum(Timer::Drain)).filter(|_| quorum.is_drained()),

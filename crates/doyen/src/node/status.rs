@@ -99,7 +99,7 @@ pub struct Status {
 }
 
 /// The leader that a node knew last.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 pub struct LastLeader {
     /// The leader; the node itself, if it led.
@@ -110,6 +110,10 @@ pub struct LastLeader {
     pub term: Term,
     /// How long ago the node last received from it as the leader, or last led itself, in milliseconds.
     pub last_heard_ms: u64,
+    /// What it did, as text, if it reported that it no longer leads, or its guardian did: `died and its guardian released
+    /// the lease`. Null if it only became unreachable.
+    #[serde(default)]
+    pub lost: Option<String>,
 }
 
 /// A lease.
@@ -491,7 +495,7 @@ impl Status {
             _ if is_own && self.drained => MemberRole::Drained,
             _ if self.leader.is_some() => MemberRole::Follower,
             _ if is_own => MemberRole::Candidate,
-            _ => self.last_leader.map_or(MemberRole::Unknown, |last| {
+            _ => self.last_leader.as_ref().map_or(MemberRole::Unknown, |last| {
                 let leader = self.member(last.member).filter(|leader| leader.id != self.id);
                 match leader.and_then(|leader| self.reaches(member, leader)) {
                     _ if last.member == member.id => MemberRole::Unknown,

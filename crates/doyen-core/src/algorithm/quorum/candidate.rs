@@ -341,7 +341,7 @@ impl Quorum {
         // While elections are paused, the others should know why there is one.
         let transferred = self.search.transferred().filter(|_| self.is_paused());
         let released = released.or(transferred);
-        // If it wins, the vote lease that it asks for must be waited cx even if it restarts: others may know of a lease.
+        // If it wins, the vote lease that it asks for must be waited out even if it restarts: others may know of a lease.
         let vote_lease = self.pace(cx.config).vote_lease;
         let longest = &mut self.ballot.stored_mut().longest;
         *longest = vote_lease.max(*longest);

@@ -4,7 +4,7 @@
 //! [changes](crate::change::LeaderChange) that a host has kept. Here is the rest: the succession, and what ranks the members.
 //! [`Quorum::receives`] says for every pair of members whether one receives from the other.
 
-use crate::change::ElectionReason;
+use crate::change::{ElectionReason, Loss};
 use crate::config::Config;
 use crate::members::{NodeId, PeerSet};
 
@@ -75,6 +75,11 @@ impl Quorum {
             Role::Leader(leader) => Some(leader.reason),
             _ => None,
         }
+    }
+
+    /// The leader that it lost last, and how, until it knows the next.
+    pub fn lost_leader(&self) -> Option<(NodeId, Loss)> {
+        self.search.last_leader.map(|lost| (lost.id, lost.why))
     }
 
     /// While it rejoins: the members that have not answered yet.

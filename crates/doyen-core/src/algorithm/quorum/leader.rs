@@ -34,7 +34,7 @@ use crate::members::{NodeId, Term};
 use crate::protocol::Notice;
 use crate::time::Span;
 
-use super::candidate::Search;
+use super::candidate::{LostLeader, Search};
 use super::follower::Follower;
 use super::message::{Body, Heartbeat, Round, Unreachable};
 use super::rank::Rank;
@@ -300,6 +300,8 @@ impl Quorum {
     /// they need not wait until their vote leases are over, and know that it has not died.
     fn leave(&mut self, reason: StepDownReason, why: Loss, cx: &mut Cx<'_>) {
         self.stop_leading(reason, cx);
+        let term = self.ballot.term();
+        self.search.last_leader = Some(LostLeader { id: self.id, term, why });
         self.broadcast(&Body::Release { successor: None, reason: why }, cx);
         self.await_turn(cx);
     }

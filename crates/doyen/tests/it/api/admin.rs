@@ -112,6 +112,15 @@ fn a_leader_that_resigns_without_a_successor_says_so() {
 }
 
 #[test]
+fn a_command_that_replaces_a_pending_transfer_says_so() {
+    let fake = Fake::leader();
+    fake.publish(|status| status.retiring_ms = Some(12_345));
+    let note = "this replaces the transfer that n1 began 12 s ago and has not completed";
+    assert_eq!(fake.command("/v1/transfer", r#"{"to":"n2"}"#).json()["note"], note);
+    assert_eq!(fake.command("/v1/resign", "").json()["note"], note);
+}
+
+#[test]
 fn every_rejection_is_explained() {
     let fake = Fake::leader();
     fake.reject(Refusal::Unfit(NodeId(2)));

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use doyen::api::{Limits, SECRET_FILE, SOCKET_FILE};
 use doyen::node::CommandError;
-use doyen::node::status::{Paused, Preferred};
+use doyen::node::status::{LastLeader, Paused, Preferred};
 use doyen_core::members::NodeId;
 use doyen_core::protocol::{Refusal, Role};
 use serde_json::Value;
@@ -517,6 +517,30 @@ succession
   n2 priority 20, unreachable
 ";
     assert_eq!((came.code, came.stdout.as_str()), (1, expected));
+}
+
+#[test]
+fn a_leader_that_is_known_to_be_lost_is_not_said_to_be_reached() {
+    let fake = Fake::follower();
+    let told = |lost: Option<&str>| {
+        fake.publish(|status| {
+            (status.leader, status.why) = (None, None);
+            status.members[2].reachable = false;
+            status.members[1].unreachable = Some(Vec::new());
+            let (member, term, lost) = (NodeId(3), status.term, lost.map(str::to_owned));
+            status.last_leader = Some(LastLeader { member, term, last_heard_ms: 5000, lost });
+        });
+        fake.run(&["status"]).stdout
+    };
+    let cut_off = told(None);
+    let only_here = "n3 led in term 7 when last heard, 5.0 s ago; n2 still reaches it; this node does not reach n3\n";
+    assert!(cut_off.contains(only_here), "{cut_off}");
+    let dead = told(Some("died and its guardian released the lease"));
+    let expected = "\
+n3 led in term 7 until 5.0 s ago; it died and its guardian released the lease
+n1 reaches 2 members, itself included; 2 of 3 members are needed
+";
+    assert!(dead.contains(expected), "{dead}");
 }
 
 /// What `explain --if-dies` says.
