@@ -6,7 +6,7 @@ CARGO ?= cargo
 export CARGO_INCREMENTAL ?= 0
 export CARGO_PROFILE_DEV_DEBUG ?= 0
 
-.PHONY: all quick test lint fmt unit study operate tools doc static deb lab-static bench baseline chaos soak campaign check-hardened check-exclusion check-quorum golden clean
+.PHONY: all quick test lint fmt unit built study operate tools doc static deb lab-static bench baseline chaos soak campaign check-hardened check-exclusion check-quorum golden clean
 
 all: test
 
@@ -52,22 +52,26 @@ UNPACK = dpkg-deb --fsys-tarfile prometheus_*.deb | tar -x --strip-components=3 
 STUDY = $(BUILT)/study.log
 unit: tools lab-static ## Every test: units, properties, golden scripts, scenarios, the command line, real clusters, the lab in a browser
 	$(CARGO) test --workspace --all-features --locked --test it compatibility::
-	$(CARGO) test --workspace --all-features --locked --no-run
-	@nice -n 19 $(MAKE) study > $(STUDY) 2>&1 & study=$$!; \
+	$(MAKE) built
+	@setsid nice -n 19 $(MAKE) study > $(STUDY) 2>&1 & study=$$!; trap 'kill -- -$$study' INT TERM; \
 	    $(MAKE) operate; operate=$$?; \
 	    wait $$study; study=$$?; cat $(STUDY); test $$operate = 0 && test $$study = 0
 
+# With the examples, which tests run.
+built:
+	$(CARGO) test --workspace --all-features --locked --no-run
+
 # Parts of the tests, from one build. (The wasm engine has no tests, and its exports replace functions of the C library.)
 PART = $(CARGO) --config 'target."cfg(all())".runner = ["$(CURDIR)/.ci/only", "$(1)"]' \
-    test --workspace --exclude doyen-lab-wasm --all-features --locked --lib --bins --tests --examples -- $(2)
+    test --workspace --exclude doyen-lab-wasm --all-features --locked --lib --bins --tests -- $(2)
 
-study: ## The tests that compute: algorithms, simulator, checker, reports; and what the documentation shows
-	$(call PART,doyen-core doyen-sim doyen-check doyen-report doyen-lab)
+study: built ## The tests that compute: algorithms, simulator, checker, reports; and what the documentation shows
+	$(call PART,!doyen)
 	$(CARGO) test --workspace --all-features --locked --doc
 
 # These mostly wait.
 TEST_THREADS ?= 5
-operate: ## The tests of the program: nodes, clusters, the command line, the lab in a browser
+operate: built ## The tests of the program: nodes, clusters, the command line, the lab in a browser
 	RUST_TEST_THREADS=$(TEST_THREADS) $(call PART,doyen,--skip compatibility::)
 
 doc: ## The documentation builds without a warning

@@ -342,6 +342,20 @@ mod tests {
         assert!("buly".parse::<Algorithm>().unwrap_err().contains("use one of bully"));
     }
 
+    /// The modes follow from the guarantees: one that is written in the wrong place would open a mode.
+    #[test]
+    fn which_algorithms_have_which_mode() {
+        let having = |mode: Mode| -> BTreeSet<Algorithm> {
+            Algorithm::ALL.into_iter().filter(|algorithm| algorithm.reads(mode)).collect()
+        };
+        let only_hardened = [Algorithm::Quorum, Algorithm::LockService];
+        let both = [Algorithm::RicartAgrawala, Algorithm::Sequencer];
+        let both = Algorithm::OF_SOURCES.into_iter().chain(both);
+        assert_eq!(having(Mode::Hardened), both.chain(only_hardened).collect());
+        let others = Algorithm::ALL.into_iter().filter(|it| !only_hardened.contains(it));
+        assert_eq!(having(Mode::Textbook), others.collect());
+    }
+
     #[test]
     fn every_rule_of_an_algorithm_has_words_of_its_own() {
         for algorithm in Algorithm::ALL {

@@ -20,10 +20,14 @@ pub(crate) fn replace(path: &Path, mode: u32, contents: &str) -> io::Result<()> 
 }
 
 /// Creates what is not at `path`, and fails with `AlreadyExists` if it is there. Several processes may do so at once, each
-/// with a `draft` of its own: one of them succeeds.
+/// with a `draft` of its own: one of them succeeds. On a file system without hard links the last one does.
 #[cfg(feature = "http")]
 pub(crate) fn create(path: &Path, draft: &Path, mode: u32, contents: &str) -> io::Result<()> {
-    let created = write(draft, mode, contents).and_then(|()| fs::hard_link(draft, path));
+    let name = || match fs::hard_link(draft, path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => fs::rename(draft, path),
+        named => named,
+    };
+    let created = write(draft, mode, contents).and_then(|()| name());
     // A draft that cannot be removed stays.
     let _ = fs::remove_file(draft);
     created.and_then(|()| sync_folder_of(path))

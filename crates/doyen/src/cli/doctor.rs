@@ -35,7 +35,7 @@ Examples:
   doyen doctor
   doyen doctor --json
 
-Exit: 0 nothing must be mended, 1 something must, 3 the node cannot be reached.")]
+Exit: 0 nothing must be fixed, 1 something must, 3 the node cannot be reached.")]
 pub(crate) struct Doctor {
     #[command(flatten)]
     operator: OperatorFlags,
@@ -140,7 +140,7 @@ fn findings(own: &Diagnosis, examined: &[Examined]) -> Vec<Finding> {
     let answers: Vec<(&Examined, &Diagnosis)> =
         examined.iter().filter_map(|it| Some((it, it.answer.as_ref().ok()?))).collect();
     list.pause(own);
-    if is_cut_off(own) {
+    if is_cut_off(own) && answers.iter().all(|(_, answer)| answer.status.id == own.status.id) {
         list.add(
             Severity::Must,
             &own.status.name,

@@ -112,7 +112,7 @@ impl Lock {
         let filter = std::env::var("DOYEN_LOG").unwrap_or_else(|_| "info".to_owned());
         let log = self.log.start(&filter)?;
         say_what_is_contained(&supervision.containment);
-        let held = self.hold(builder, &supervision);
+        let held = self.hold(name, builder, &supervision);
         // It is nobody else's: its name has the number of this process.
         let _ = LeaseFile::remove(&supervision.lease_file);
         log.finish();
@@ -149,12 +149,12 @@ impl Lock {
     }
 
     /// Waits for the lock, and runs the command under it.
-    fn hold(&self, builder: Builder, supervision: &Supervision) -> Result<Answer> {
+    fn hold(&self, name: &str, builder: Builder, supervision: &Supervision) -> Result<Answer> {
         let file = supervise::create_lease_file(&supervision.lease_file)?;
         let claim = builder.lease_file(file).start()?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let held = runtime.block_on(async {
-            if let Some(answer) = self.wait_for(&claim).await? {
+            if let Some(answer) = self.wait_for(name, &claim).await? {
                 claim.release().await;
                 return Ok(answer);
             }
@@ -177,7 +177,7 @@ impl Lock {
     }
 
     /// Waits until the lock is there; the answer if it is not.
-    async fn wait_for(&self, claim: &Claim) -> Result<Option<Answer>> {
+    async fn wait_for(&self, name: &str, claim: &Claim) -> Result<Option<Answer>> {
         let mut signals = Signals::new()?;
         let mut state = claim.watch();
         let limit = async {
@@ -194,7 +194,8 @@ impl Lock {
                     let decided = decided.map(|state| state.clone());
                     return match decided {
                         Ok(ClaimState::Held(held)) => {
-                            info!(event = "lock-held", "holds the lock (term {}, token {})", held.fence.term, held.token);
+                            let (term, token) = (held.fence.term.0, held.token.0);
+                            info!(event = "lock-held", lock = name, term, token, "holds lock {name} (term {term}, token {token})");
                             Ok(None)
                         }
                         Ok(ClaimState::Over(Ending::Refused(why))) => Err(anyhow::anyhow!(why)),

@@ -93,7 +93,8 @@ impl Handle {
         Ok(NewKeys { handle: self.clone(), keys, _changing: changing })
     }
 
-    /// Takes a step of a rotation, and returns the keys as text. If it fails, nothing has changed.
+    /// Takes a step of a rotation, and returns the keys as text. If it fails, the node uses the keys of before; its
+    /// file may hold the new ones.
     pub async fn change_keys(&self, step: KeyStep) -> Result<String, CommandError> {
         let _changing = self.keys.changing.lock().await;
         let Some(file) = self.keys.file.clone() else {

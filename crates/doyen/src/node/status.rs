@@ -308,7 +308,7 @@ pub struct MemberStatus {
     #[serde(default)]
     pub failed_ms_ago: Option<u64>,
     /// What an operator should know about it, as text. Of the node itself: that it rejoins, is drained, that elections are
-    /// paused, what it runs under its lease and what fails of that. Of another member: why this node rejects what arrives from it.
+    /// paused, that a transfer waits for its job, and what fails of what it runs. Of another member: why this node rejects what arrives from it.
     #[serde(default)]
     pub notices: Vec<String>,
 }
@@ -473,7 +473,8 @@ impl Status {
             return member.rejection().map(str::to_owned).into_iter().collect();
         }
         let failure = self.job_failure().map(ToString::to_string);
-        let own = [self.rejoin(), self.drain(), self.paused(), self.work(), failure];
+        let retires = self.work().filter(|_| self.role == Role::Retiring);
+        let own = [self.rejoin(), self.drain(), self.paused(), retires, failure];
         own.into_iter().flatten().collect()
     }
 

@@ -154,7 +154,7 @@ impl Warnings {
                 }
                 Some(name) => format!("{name} ({address})"),
                 None if stranger.is_some() || !all_known => address.clone(),
-                None => format!("{address}, which is the address of no member"),
+                None => format!("{address}, at which no other member is configured"),
             };
             let member = member.filter(|_| !arrive);
             LogLine {
@@ -294,7 +294,7 @@ mod tests {
         let forged = warn(dropped(7401, Some(2), Rejection::Forged)).expect("another reason");
         assert_eq!(forged.reason.as_deref(), Some("forged"));
         let stranger = warn(dropped(9, None, Rejection::Key)).expect("another sender");
-        let text = "dropping datagrams from 127.0.0.1:9, which is the address of no member: ";
+        let text = "dropping datagrams from 127.0.0.1:9, at which no other member is configured: ";
         assert!(stranger.text.starts_with(text), "{stranger:?}");
         let early = Dropped { all_known: false, ..dropped(8, None, Rejection::Key) };
         let text = "dropping datagrams from 127.0.0.1:8: unknown key. Compare the key files";

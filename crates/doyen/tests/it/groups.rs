@@ -29,7 +29,7 @@ type Led = BTreeMap<String, (String, u64)>;
 
 fn start(groups: usize) -> Trial {
     let flags = (0..groups).flat_map(|number| ["--group".to_owned(), format!("g{number:03}")]);
-    let plan = Plan { members: 5, init: flags.collect(), ..Plan::default() };
+    let plan = Plan { members: 5, init: flags.collect(), patient: true, ..Plan::default() };
     let mut trial = Trial::found(&plan);
     for member in trial.everybody() {
         let file = trial.folder_of(member).join("doyen.toml");

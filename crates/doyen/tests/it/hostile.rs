@@ -143,7 +143,7 @@ fn replayed_greetings_do_not_delay_a_restart() {
             trial.agree(&[1, 2, 3]);
             let floods =
                 directions.each_ref().map(|recorded| Flood::start(recorded.to_vec(), REPLAYED));
-            thread::sleep(Duration::from_millis(300));
+            [1, 2].iter().for_each(|&member| wait_until_flooded(&trial, member));
             let mut took = Duration::ZERO;
             tally.round(|| took = restart(&mut trial));
             [1, 2, 3].iter().for_each(|&member| wait_until_flooded(&trial, member));
@@ -157,13 +157,10 @@ fn replayed_greetings_do_not_delay_a_restart() {
     }
 }
 
-/// Waits until greetings come far faster to a member than it answers them.
+/// Waits until greetings come far faster to a member than it answers them, from now on.
 fn wait_until_flooded(trial: &Trial, member: usize) {
-    trial.wait(&format!("n{member} to be flooded"), || {
-        let label = "reason=\"limited\"";
-        let limited = trial.metric(member, "doyen_datagrams_rejected_total", label);
-        limited.filter(|&limited| limited > REPLAYED / 20)
-    });
+    let (name, label) = ("doyen_datagrams_rejected_total", "reason=\"limited\"");
+    trial.wait_for_rise(member, name, label, REPLAYED / 20);
 }
 
 #[test]

@@ -73,21 +73,23 @@ fn lease_file(trial: &Trial, member: usize) -> PathBuf {
 #[test]
 fn a_transfer_waits_for_a_program_that_has_locked_the_file_and_goes_on_when_it_lets_go() {
     let mut jobs = Jobs::start();
-    for _ in 0..ROUNDS {
-        if goes_on_before_the_deadline(&jobs) {
-            return;
-        }
+    // Of those in time at most one may have been too long under way, on a busy machine: one that waits for the deadline does
+    // so each time.
+    let mut seen = Vec::new();
+    while seen.len() < ROUNDS && !seen.contains(&Some(true)) {
+        seen.push(goes_on_before_the_deadline(&jobs));
         jobs.go_on();
     }
-    panic!("{ROUNDS} transfers waited for the deadline, although no program does");
+    let late = seen.iter().filter(|&&it| it == Some(false)).count();
+    assert!(seen.contains(&Some(true)) && late < 2, "before the deadline: {seen:?}");
 }
 
-/// How often it is looked whether a transfer goes on before the deadline: on a busy machine the job may take too long to stop,
-/// or the transfer too long to finish. One that waits for the deadline does so each time.
-const ROUNDS: usize = 4;
+/// How often it is looked whether a transfer goes on before the deadline.
+const ROUNDS: usize = 6;
 
-/// Whether another member led before the deadline that a program has seen, as soon as that has unlocked the file.
-fn goes_on_before_the_deadline(jobs: &Jobs) -> bool {
+/// Whether another member led before the deadline that a program has seen, as soon as that has unlocked the file. None if
+/// the job took too long to stop, so that the file was not unlocked in time.
+fn goes_on_before_the_deadline(jobs: &Jobs) -> Option<bool> {
     let reader = LeaseReader::open(&jobs.file()).expect("a lease file");
     jobs.wait_for_lease(&reader);
     let lock = File::open(jobs.file()).expect("a lease file");
@@ -96,12 +98,12 @@ fn goes_on_before_the_deadline(jobs: &Jobs) -> bool {
     sleep(Duration::from_millis(300));
     let (another_leads, lease) = (jobs.another_leads(), reader.read().expect("a lease file"));
     if Moment::now() >= shown.deadline {
-        return false;
+        return None;
     }
     assert!(!another_leads, "another member leads while a program acts under the old lease");
     assert!(lease.is_none(), "renewals do not show it again");
     lock.unlock().expect("it is locked");
-    jobs.wait_for_another() < shown.deadline
+    Some(jobs.wait_for_another() < shown.deadline)
 }
 
 #[test]

@@ -20,7 +20,7 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// `make golden` writes the file anew; then read the diff.
+/// `make golden` rewrites the file; then read the diff.
 #[test]
 fn the_description_is_the_one_in_the_documentation() {
     let served = Fake::follower().get("/openapi.json").json();
@@ -28,7 +28,9 @@ fn the_description_is_the_one_in_the_documentation() {
     if std::env::var_os("UPDATE_GOLDENFILES").is_some() {
         std::fs::write(in_repository("docs/openapi.json"), &text).expect("it is written");
     }
-    assert_eq!(text, read("docs/openapi.json"), "`make golden` writes it anew");
+    let documented = read("docs/openapi.json");
+    let differs = text.lines().zip(documented.lines()).find(|(served, told)| served != told);
+    assert!(text == documented, "`make golden` rewrites it; the first difference: {differs:?}");
 }
 
 #[test]

@@ -136,7 +136,7 @@ fn the_page_has_the_same_colours() {
         std::fs::write(&path, css()).expect("web/tokens.css can be written");
     }
     let written = std::fs::read_to_string(&path).expect("web/tokens.css is there");
-    assert_eq!(written, css(), "`make golden` writes it anew");
+    assert_eq!(written, css(), "`make golden` rewrites it");
 }
 
 #[test]
