@@ -52,8 +52,8 @@ impl DelayModel {
         shortest..=self.bound()
     }
 
-    /// The longest a message can take; for an exponential delay ten times the mean, which one message in 22,000
-    /// exceeds.
+    /// The longest time that a message can take; for an exponential delay ten times the mean, which one message in
+    /// 22,000 exceeds.
     pub fn bound(self) -> u64 {
         match self {
             Self::Fixed(delay) => delay,
@@ -62,7 +62,7 @@ impl DelayModel {
         }
     }
 
-    /// How long it is on average.
+    /// The mean delay.
     pub fn mean(self) -> u64 {
         match self {
             Self::Fixed(delay) => delay,
@@ -84,7 +84,7 @@ impl DelayModel {
 }
 
 impl fmt::Display for DelayModel {
-    /// As it is written in a scenario.
+    /// The delay as a scenario writes it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let span = Span::from_nanos;
         match *self {
@@ -123,7 +123,7 @@ impl FromStr for DelayModel {
 pub struct NetworkModel {
     /// How long a message takes.
     pub delay: DelayModel,
-    /// How long a member takes from a receipt to what it does because of it, at most; drawn uniformly from zero.
+    /// The longest time from a receipt to the reaction of the member; drawn uniformly from zero.
     pub processing: u64,
     /// The probability that a message is lost.
     pub loss: f64,
@@ -131,7 +131,7 @@ pub struct NetworkModel {
     pub duplication: f64,
     /// Whether messages of one member to another arrive in the order in which they were sent.
     pub fifo: bool,
-    /// Exceptions: the first that fits a message decides.
+    /// Overrides: the first that matches a message decides.
     pub links: Vec<LinkRule>,
 }
 
@@ -149,7 +149,7 @@ impl NetworkModel {
     }
 }
 
-/// An exception for some links or kinds of messages. What is `None` fits everything, or stays as it is.
+/// An override for some links or kinds of messages. `None` matches everything, or changes nothing.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct LinkRule {
     /// Only messages from the member at this position.
@@ -162,7 +162,7 @@ pub struct LinkRule {
     pub delay: Option<DelayModel>,
     /// How often they are lost.
     pub loss: Option<f64>,
-    /// Only such a share of them, at random.
+    /// Only this share of them, at random.
     pub share: Option<f64>,
 }
 
@@ -173,7 +173,7 @@ impl LinkRule {
             && self.kind.is_none_or(|only| only == kind)
     }
 
-    /// Which messages it is about, and what becomes of them.
+    /// The messages that it matches, and its effect on them.
     pub fn in_words(
         &self,
         id: impl Fn(u32) -> NodeId,
@@ -202,7 +202,7 @@ pub enum Fate {
     Arrives {
         /// When.
         at: Time,
-        /// When its double arrives, if it has one.
+        /// When its copy arrives, if it has one.
         again: Option<Time>,
     },
 }
@@ -211,21 +211,21 @@ pub enum Fate {
 #[derive(Clone, Debug)]
 pub struct Network {
     model: NetworkModel,
-    /// Nothing but the delay and the order matters: the common case, kept fast.
+    /// Only the delay and the order matter: the common case, kept fast.
     plain: bool,
     /// When the last message on a link arrives, for links that keep the order and were not used last by their member.
     arrivals: FastMap<(u32, u32), Time>,
     /// How often each link is cut, one way.
     cuts: FastMap<(u32, u32), u32>,
-    /// How often everything was healed.
+    /// How often all cuts were ended.
     era: u32,
-    /// The side on which each member is, while there is a partition, and then each second process.
+    /// While there is a partition, the side of each member, and after those the side of each second process.
     sides: Option<Vec<u32>>,
     /// How many members there are, once there are second processes, which come behind them.
     members: u32,
-    /// Whose each of these is: it shares the links of its member, unless it is on another side.
+    /// The member of each second process: the process shares the links of its member, unless it is on another side.
     owners: Vec<u32>,
-    /// Exceptions that came up later, and come before those of the model: the latest first.
+    /// Overrides that were added later, and precede those of the model: the latest first.
     overrides: Vec<LinkRule>,
 }
 
@@ -248,7 +248,7 @@ impl Network {
         self.plain = uniform && whole && self.overrides.is_empty();
     }
 
-    /// How long a member takes this time from a receipt to what it does because of it.
+    /// How long a member takes this time from a receipt to its reaction.
     #[inline]
     pub fn processing(&self, random: &mut Random) -> Span {
         match self.model.processing {
@@ -278,8 +278,8 @@ impl Network {
     }
 
     /// Decides what becomes of a message that is sent now. `last` is the link that its sender used last. A `change` draws
-    /// nothing: what happens to other messages does not depend on it, but for those that wait behind this one on a link
-    /// that keeps the order.
+    /// no random number: it affects no other messages, except those that wait behind this one on a link that keeps the
+    /// order.
     #[expect(clippy::too_many_arguments, reason = "borrows parts of a world that it is a part of")]
     pub fn send(
         &mut self,
@@ -344,7 +344,7 @@ impl Network {
         *last = LastLink { to, arrives };
     }
 
-    /// Whether nothing gets from `from` to `to`.
+    /// Whether no message from `from` reaches `to`.
     pub fn is_cut(&self, from: u32, to: u32) -> bool {
         let side = |sides: &Vec<u32>, process: u32| {
             let own = sides.get(process as usize);
@@ -355,7 +355,7 @@ impl Network {
             || self.sides.as_ref().is_some_and(apart)
     }
 
-    /// Whose process this is.
+    /// The member of which this is a process.
     fn member(&self, process: u32) -> u32 {
         if process < self.members {
             process
@@ -364,13 +364,13 @@ impl Network {
         }
     }
 
-    /// The next position belongs to a second process of the member at `owner`; there are so many members.
+    /// The next position belongs to a second process of the member at `owner`; `members` is the number of members.
     pub fn add_process(&mut self, members: u32, owner: u32) {
         self.members = members;
         self.owners.push(owner);
     }
 
-    /// Lets nothing get from `from` to `to` any more. What is under way arrives. Says whether it was open so far.
+    /// Cuts the link from `from` to `to`. Messages in flight arrive. Returns whether the link was open before.
     pub fn cut(&mut self, from: u32, to: u32) -> bool {
         let cuts = self.cuts.entry((from, to)).or_default();
         *cuts += 1;
@@ -379,7 +379,7 @@ impl Network {
         was_open
     }
 
-    /// Undoes one [`cut`](Self::cut): each cut of a link needs its own mending. Says whether that opened the link.
+    /// Undoes one [`cut`](Self::cut): each cut of a link needs its own repair. Returns whether that opened the link.
     pub fn mend(&mut self, from: u32, to: u32) -> bool {
         let Some(cuts) = self.cuts.get_mut(&(from, to)) else { return false };
         *cuts -= 1;
@@ -391,25 +391,25 @@ impl Network {
         open
     }
 
-    /// How often everything was healed: a cut of an earlier era needs no mending.
+    /// How often all cuts were ended: a cut of an earlier era needs no repair.
     pub fn era(&self) -> u32 {
         self.era
     }
 
-    /// Separates the members: only those with the same number in `sides` hear each other. Second processes may be named
-    /// behind them; each of the others is where its member is.
+    /// Separates the members: only those with the same number in `sides` reach each other. Second processes may follow
+    /// in the list; one that is not listed is on the side of its member.
     pub fn partition(&mut self, sides: Vec<u32>) {
         self.sides = Some(sides);
         self.note_what_matters();
     }
 
-    /// From now on `rule` decides about the messages that it fits, before all others.
+    /// From now on `rule` decides about the messages that it matches, before all others.
     pub fn disturb(&mut self, rule: LinkRule) {
         self.overrides.insert(0, rule);
         self.note_what_matters();
     }
 
-    /// Undoes every cut, every partition and every disturbance.
+    /// Ends every cut, every partition and every later override.
     pub fn heal(&mut self) {
         self.era += 1;
         self.cuts.clear();

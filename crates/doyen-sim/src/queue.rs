@@ -84,7 +84,7 @@ const MAX_RESERVED: usize = 64 << 20;
 /// Beyond the number of cache misses a core can have in flight it gains nothing.
 const MAX_BATCH: usize = 32;
 
-/// A slab of so few slots is in the cache anyhow.
+/// A slab with at most this many slots is in the cache anyway.
 const CACHED: usize = 1 << 12;
 
 /// The order of the events of one bucket: the low bits of the time, then the
@@ -344,7 +344,7 @@ impl<T> Queue<T> {
         self.slab.release(next.slot)
     }
 
-    /// What is about to happen happens later: a [`take`](Self::take) and a [`push`](Self::push), but it stays in its slot.
+    /// Postpones the next event: a [`take`](Self::take) and a [`push`](Self::push), but the event stays in its slot.
     ///
     /// # Panics
     ///
@@ -502,7 +502,7 @@ impl<T> Queue<T> {
         let from = self.batch.len() - 1;
         self.unlink(next, start);
         match &mut self.batch[from..] {
-            // By far the most common, and not worth a call.
+            // By far the most common case, and not worth a call.
             [newer, older] => {
                 if older.order <= newer.order {
                     mem::swap(newer, older);
@@ -568,7 +568,7 @@ impl<T> Queue<T> {
         let buckets = self.mask + 1;
         let near = self.len() - self.far.len();
         if near == 0 {
-            // Nothing to go by, as before the first push: keep to the hint.
+            // There is nothing to measure yet, as before the first push: keep to the hint.
             return;
         }
         let (wanted, shift) = wheel_for(self.spread, near);

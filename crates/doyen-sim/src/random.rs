@@ -1,4 +1,4 @@
-//! The simulator's only source of chance: seeded, and the same on every machine.
+//! The simulator's only source of randomness: seeded, and the same on every machine.
 //!
 //! The generator (PCG, 64-bit output) and what is drawn from it are fixed here: integer arithmetic and `libm`, whose
 //! results do not depend on the target, the compiler or a library's version.

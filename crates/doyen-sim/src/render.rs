@@ -1,11 +1,12 @@
 //! How a run is shown to people: as text in columns, as a space-time diagram, as a Mermaid sequence.
 //!
-//! Every view is made from two things: the [`RunInfo`], which says who takes part, and the [`TraceEvent`]s of the run, in
-//! order. Nothing else is known to a view, so a run that was watched and a trace that was read back look the same.
-//! All views read the events through one `RunModel`, and say what happens in the words of `describe`.
+//! Every view is made from two things: the [`RunInfo`], which lists the members, and the [`TraceEvent`]s of the run, in
+//! order. A view knows nothing else, so a run that was watched and a trace that was read back look the same. All views
+//! read the events through one `RunModel`, and say what happens in the words of `describe`.
 //!
-//! [`columns`] needs no memory and shows runs of any length while they go on. [`svg`] and [`mermaid`] draw a run as a
-//! whole; a picture of more than [`MAX_MEMBERS`] members or [`MAX_MESSAGES`] messages helps nobody and is refused.
+//! [`columns`] needs no memory and shows runs of any length while they happen. [`svg`] and [`mermaid`] draw a run as a
+//! whole; a picture of more than [`MAX_MEMBERS`] members or [`MAX_MESSAGES`] messages would be unreadable and is
+//! rejected.
 
 pub mod columns;
 pub mod describe;
@@ -67,7 +68,7 @@ pub(crate) fn trimmed(number: &str) -> &str {
 /// A run is too large for a picture. Nothing was drawn.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum TooLarge {
-    /// So many members.
+    /// This many members.
     Members(usize),
     /// More messages than [`MAX_MESSAGES`], or ten times as many events.
     Messages,
@@ -101,7 +102,7 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// An empty one. `background`: heartbeats, acknowledgements and their timers are wanted too.
+    /// An empty collection. `background`: it also keeps heartbeats, acknowledgements and their timers.
     pub fn new(background: bool) -> Self {
         Self { filter: Filter::new(background), ..Self::default() }
     }
@@ -137,7 +138,7 @@ mod examples {
         initiators = [4]
     "#;
 
-    /// A token that is doubled lets two members in.
+    /// A duplicated token lets two members in.
     pub(super) const TWO_INSIDE: &str = r#"
         algorithm = "token-ring"
         members = 4

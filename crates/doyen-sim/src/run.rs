@@ -27,7 +27,7 @@ pub fn run(case: &Case, observer: Option<&mut dyn Observer>) -> Outcome {
     watched(case, Watchers { observer, ..Watchers::default() })
 }
 
-/// The same under the eyes of others too: one who judges the run while it happens, one who may stop it.
+/// The same with a monitor, which checks the run while it happens, and a watcher, which may stop it.
 ///
 /// There is one world for all algorithms and layers. The elections whose cost the literature counts by the million have worlds of
 /// their own, without layers, where a call less for each message is worth it; in a browser size counts for more than speed.
@@ -68,9 +68,9 @@ fn is_bare(case: &Case) -> bool {
     !case.sessions && !case.snapshot && !case.is_layered()
 }
 
-/// Which layers a member without sessions has, and how they are configured. The layer that takes snapshots is the highest: the
-/// link is beneath it. Where members tell each other something, what hardened mode puts beneath an algorithm, which is a
-/// filter for messages to an earlier process of a member, is left out.
+/// The layers of a member without sessions, and their configuration. The layer that takes snapshots is the highest: the link
+/// is below it. Where members tell each other something, the layer that hardened mode puts below an algorithm, a filter for
+/// messages to an earlier process of a member, is left out.
 pub fn stack_config(case: &Case, takes_snapshots: bool, tells: bool) -> StackConfig {
     let config = any_config(case);
     match (takes_snapshots, case.is_layered()) {
@@ -84,7 +84,7 @@ pub fn stack_config(case: &Case, takes_snapshots: bool, tells: bool) -> StackCon
     }
 }
 
-/// Makes the configuration of a member that comes up with another pace.
+/// Makes the configuration of a member that starts with another timing.
 type WithPace<C> = fn(&C, NodeId, PaceOverride) -> C;
 
 fn observe_as<P: Protocol>(
@@ -109,7 +109,7 @@ fn with_pace(config: &Config, id: NodeId, pace: PaceOverride) -> Config {
     changed
 }
 
-/// What each member believes when all start together, by position.
+/// The view of each member when all start together, by position.
 pub fn first_views(case: &Case) -> Vec<View> {
     let (config, origin) = (any_config(case), Origin::Founding { leader: case.leader });
     let start = |id| {
@@ -119,7 +119,7 @@ pub fn first_views(case: &Case) -> Vec<View> {
     case.members().iter().map(start).collect()
 }
 
-/// What `case` has come to at a moment, as members with `config`.
+/// The state of `case` at a moment, as members with `config`.
 pub fn freeze(case: &Case, config: &StackConfig, at: Time) -> world::Snapshot<Stack> {
     World::new(&setup::<Stack>(case, config), Watchers::default()).freeze(at)
 }
@@ -129,8 +129,8 @@ pub fn any_config(case: &Case) -> AnyConfig {
     AnyConfig { algorithm: case.algorithm, inner: case.config.clone() }
 }
 
-/// What lies beneath the algorithm. The link and the detector deal with the bare network, whose bound is shorter than
-/// the one that the algorithm knows if messages are retransmitted.
+/// The layers below the algorithm. The link and the detector use the bare network, whose bound is shorter than the one
+/// that the algorithm knows if messages are retransmitted.
 fn layers(case: &Case) -> Layers {
     Layers {
         bare: Timing { transmission: case.bare_bound, ..case.config.timing },
@@ -140,8 +140,8 @@ fn layers(case: &Case) -> Layers {
     }
 }
 
-/// What lies beneath the algorithm where processes of a member are told apart. It differs from a node's in one thing: the
-/// incarnation filter is left out. It does part of what sessions do, and would hide what they miss.
+/// The layers below the algorithm where sessions distinguish the processes of a member. They differ from a node's in one
+/// thing: the incarnation filter is left out. It does part of what sessions do, and would hide their errors.
 fn session_config(case: &Case) -> SessionConfig<NodeConfig<AnyConfig>> {
     let mut config = layers(case).process(any_config(case));
     config.inner.filter = false;
@@ -151,7 +151,7 @@ fn session_config(case: &Case) -> SessionConfig<NodeConfig<AnyConfig>> {
 fn setup<'c, P: Protocol>(case: &'c Case, config: &'c P::Config) -> Setup<'c, P::Config> {
     let members = case.members();
     let position = |id| members.position(id).map_or(0, |position| position as u32);
-    // What the layers beneath the algorithm say comes last, unless everything keeps the order in which it was sent.
+    // Messages of the layers below the algorithm come last, unless all messages keep the order in which they were sent.
     let mut ranks: Vec<u8> = case.ranks.iter().map(|rank| rank + 1).collect();
     ranks.resize(P::kinds(config).len(), ranks.iter().copied().max().unwrap_or(1));
     Setup {
@@ -178,10 +178,10 @@ fn setup<'c, P: Protocol>(case: &'c Case, config: &'c P::Config) -> Setup<'c, P:
     }
 }
 
-/// How long background work must go on alone before a run counts as quiet: until then it may set something going. Leaders are
-/// missed, the detector judges twice, the link gives up what it still keeps and preferences run out, all by the slowest
-/// clock; and what a link override or a change of a message has delayed arrives, be it the heartbeat of a leader that is
-/// dead.
+/// How long background work must continue alone before a run counts as quiet: until then it may start something. In this
+/// time members detect the loss of a leader, the detector reports twice, the link gives up what it still keeps and
+/// preferences run out, all by the slowest clock; and messages that a link override or a change has delayed arrive, for
+/// example a heartbeat of a dead leader.
 fn settle(case: &Case) -> Span {
     // Once no member waits or is inside, a token that goes round lets none in.
     if case.algorithm.purpose() == Purpose::Excludes {

@@ -1,7 +1,7 @@
-//! A scenario: one run, as a person writes it down in TOML or on the command line.
+//! A scenario: one run, as a user writes it in TOML or on the command line.
 //!
-//! [`Scenario`] is what is written: every value is typed, and what is left out has no value. [`Scenario::resolve`] makes a
-//! [`Case`] of it, in which every name is a member, every default is filled in and nothing contradicts anything. The
+//! [`Scenario`] is the written form: every value is typed, and a key that is left out has no value. [`Scenario::resolve`]
+//! makes a [`Case`] of it, in which every name is a member, every default is filled in and nothing is contradictory. The
 //! command line fills in the same struct from its flags, so there is one set of rules and one set of errors.
 
 mod changes;
@@ -37,10 +37,10 @@ pub use resolve::{Case, Convention};
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Scenario {
-    /// Its title, at most a line: a heading for people.
+    /// Its title, at most a line, as a heading.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub title: String,
-    /// What it shows and where it comes from, for people.
+    /// What it shows and where it comes from, for readers.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub about: String,
     /// The algorithm.
@@ -49,8 +49,8 @@ pub struct Scenario {
     /// `textbook` (default), `hardened` or a literal variant.
     #[serde(with = "text")]
     pub mode: Option<Mode>,
-    /// `live` (default): the members are the live ones; the crashed coordinator stands outside. `configured`: the
-    /// highest member is the crashed coordinator.
+    /// `live` (default): the members are the live ones, without the crashed coordinator. `configured`: the highest
+    /// member is the crashed coordinator.
     #[serde(with = "text")]
     pub convention: Option<Convention>,
     /// How many, or which: `8`, `"0..7"`, `[17, 24, 33]`.
@@ -60,24 +60,25 @@ pub struct Scenario {
     pub attr: BTreeMap<String, i64>,
     /// The clockwise order: `ascending` (default), `descending`, `random` or the ids.
     pub ring: Option<RingOrder>,
-    /// Who is dead from the beginning.
+    /// The members that are dead from the beginning.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dead: Vec<u32>,
-    /// Whether the members do not know who is dead, and contact them in vain.
+    /// Whether the members do not know which members are dead, and contact those too.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub contact_dead: bool,
-    /// Who leads at the beginning, alive. Of an exclusion: the coordinator, or where the token is at the beginning.
+    /// The live member that leads at the beginning. For mutual exclusion, the coordinator, or the member that has the
+    /// token at the beginning.
     pub leader: Option<u32>,
-    /// Who notices that the coordinator is gone, and when: `"all"`, `"none"`, `[2, 5]`, `[{ member = 2, at = "1ms" }]`.
-    /// By default the lowest live member does at once, unless somebody leads.
+    /// The members that detect the failure of the coordinator, and when: `"all"`, `"none"`, `[2, 5]`, `[{ member = 2,
+    /// at = "1ms" }]`. By default the lowest live member does so at once, unless a member leads.
     pub initiators: Option<Initiators>,
-    /// Which members ask to enter the critical section, or for what else the algorithm does, and when, written as
-    /// `initiators` are. By default the lowest live member asks once.
+    /// The members that ask to enter the critical section, or for another service of the algorithm, and when; written
+    /// like `initiators`. By default the lowest live member asks once.
     pub requests: Option<Initiators>,
-    /// How long a member stays inside, written as `delay` is; D by default.
+    /// How long a member stays inside, written like `delay`; D by default.
     #[serde(with = "text")]
     pub hold: Option<DelayModel>,
-    /// How often each member asks that does; once by default.
+    /// How often each of these members asks; once by default.
     pub repeat: Option<u32>,
     /// How long it waits before it asks again; by default it asks at once.
     #[serde(with = "text")]
@@ -88,20 +89,20 @@ pub struct Scenario {
     /// The tree of raymond: `star` (default), `line`, `binary`, or its edges: `"1-2,1-3,3-4"`.
     #[serde(with = "text")]
     pub tree: Option<Tree>,
-    /// How many members vote with voting: the highest ones; all by default.
+    /// The number of members that vote in `voting`, the highest ones; all by default.
     pub voters: Option<u32>,
     /// How many votes let a member in; a majority of the voters by default.
     pub votes: Option<u32>,
-    /// Whether a member asks all voters, and not only as many as it needs votes.
+    /// Whether a member asks all voters, and not only as many as the votes that it needs.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub ask_all: bool,
-    /// How long it waits after too few votes, written as `delay` is; by default from D/2 to 4 D.
+    /// How long it waits after too few votes, written like `delay`; by default from D/2 to 4 D.
     #[serde(with = "text")]
     pub back_off: Option<DelayModel>,
     /// How long a grant of the lock service lasts; as long as three vote leases by default.
     #[serde(with = "text")]
     pub grant: Option<Span>,
-    /// To whom a bully announces itself: `lower` (default) or `all`.
+    /// The members to which a bully announces itself: `lower` (default) or `all`.
     pub announce: Option<String>,
     /// The seed of everything random; 1 by default.
     pub seed: Option<u64>,
@@ -135,7 +136,7 @@ pub struct Scenario {
     /// `h`, a hardened leader's heartbeat.
     #[serde(with = "text")]
     pub heartbeat: Option<Span>,
-    /// How long a hardened member bears a lower leader.
+    /// How long a hardened member tolerates a lower leader.
     #[serde(with = "text")]
     pub preempt: Option<Span>,
     /// The period of the heartbeat failure detector; off without it.
@@ -144,7 +145,8 @@ pub struct Scenario {
     /// Whether messages go over the reliable link.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub reliable: bool,
-    /// Whether processes of a member are told apart by sessions, as real nodes do it; what only sessions bear implies it.
+    /// Whether sessions distinguish the processes of a member, as in real nodes; faults that only sessions tolerate imply
+    /// it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub sessions: bool,
     /// Single messages that are lost.
@@ -156,17 +158,17 @@ pub struct Scenario {
     /// Single messages that arrive twice.
     #[serde(with = "text::list", skip_serializing_if = "Vec::is_empty")]
     pub twice: Vec<Twice>,
-    /// What a quorum's members are set to.
+    /// The settings of a quorum's members.
     pub quorum: Option<QuorumOptions>,
-    /// Exceptions for some links or kinds of messages: the first that fits decides.
+    /// Overrides for some links or kinds of messages: the first that matches decides.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub link: Vec<LinkOverride>,
-    /// What goes wrong.
+    /// The fault schedule.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fault: Vec<Fault>,
-    /// What goes wrong at random.
+    /// Random faults.
     pub chaos: Option<Chaos>,
-    /// What must come out.
+    /// The expected result.
     pub expect: Option<Expect>,
 }
 
@@ -221,7 +223,7 @@ pub enum RingOrder {
 }
 
 impl RingOrder {
-    /// What it is called; `listed`, if it names the ids.
+    /// Its name; `listed` if it names the ids.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Ascending => "ascending",
@@ -246,7 +248,7 @@ impl FromStr for RingOrder {
     }
 }
 
-/// Who notices that the coordinator is gone.
+/// The members that detect the failure of the coordinator.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(
     rename_all = "lowercase",
@@ -255,7 +257,7 @@ impl FromStr for RingOrder {
 pub enum Initiators {
     /// Every live member, at once.
     All,
-    /// Nobody.
+    /// No member.
     None,
     /// Some of them.
     #[serde(untagged)]
@@ -282,7 +284,7 @@ impl FromStr for Initiators {
     }
 }
 
-/// One that notices.
+/// One member that detects it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Initiator {
@@ -315,7 +317,7 @@ impl Initiator {
     }
 }
 
-/// What must come out of a run. What is not said is not checked.
+/// The expected result of a run. A field that is absent is not checked.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Expect {
@@ -323,7 +325,8 @@ pub struct Expect {
     pub leader: Option<u32>,
     /// Whether all live members follow the same live member.
     pub agreed: Option<bool>,
-    /// Whom each of these members follows; `0` cannot stand for nobody, so leave such members out and use `leaderless`.
+    /// The leader that each of these members follows; `0` does not mean "no leader", so leave such members out and use
+    /// `leaderless`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub follows: BTreeMap<String, u32>,
     /// These members know no leader.
@@ -343,7 +346,7 @@ pub struct Expect {
     /// From the first election to the last receipt.
     #[serde(with = "text")]
     pub turnaround: Option<Span>,
-    /// From the first election until everybody knows.
+    /// From the first election until every member knows the leader.
     #[serde(with = "text")]
     pub informed: Option<Span>,
     /// Elections called.
@@ -352,7 +355,7 @@ pub struct Expect {
     pub elections_at_least: Option<u64>,
     /// How often the leader changed.
     pub leader_changes: Option<u32>,
-    /// Whether two led at once at any time.
+    /// Whether two members led at once at any time.
     pub two_leaders: Option<bool>,
     /// What the snapshot says that each of these members held.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -400,12 +403,12 @@ pub struct Expect {
     pub formula_matches: Option<bool>,
 }
 
-/// Why a scenario is refused. Nothing has run then.
+/// Why a scenario is rejected. Nothing has run in this case.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ScenarioError {
     /// The key at fault, as in the file.
     pub key: String,
-    /// What is wrong with it and how to mend it.
+    /// What is wrong with it and how to correct it.
     pub problem: String,
 }
 
@@ -417,8 +420,8 @@ impl ScenarioError {
 }
 
 impl fmt::Display for ScenarioError {
-    /// `fault[1].crash` is the key `crash` of "fault 2": people count from 1. Which item of a list of values is wrong, the problem
-    /// says.
+    /// `fault[1].crash` is the key `crash` of "fault 2", because people count from 1. The text of the problem says which
+    /// item of a list of values is wrong.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut key = self.key.as_str();
         while let Some((name, rest)) = key.split_once('[') {
@@ -454,19 +457,19 @@ impl ScenarioError {
         flag.replace('_', "-")
     }
 
-    /// The error as one of the file called `name` with this `text`: with the line, if the key stands in it.
+    /// The error as one of the file called `name` with this `text`, with the line if the key is in it.
     pub fn in_file(&self, name: &str, text: &str) -> String {
         document::located(name, text, self)
     }
 
-    /// Whether the key is wrong because it is not there.
+    /// Whether the key is wrong because it is missing.
     pub(crate) fn is_missing(&self) -> bool {
         self.problem.starts_with("is missing")
     }
 }
 
 impl Scenario {
-    /// Removes everything that goes wrong; returns whether anything did.
+    /// Removes all faults; returns whether there were any.
     pub fn drop_faults(&mut self) -> bool {
         let calm = Self {
             link: Vec::new(),
@@ -513,8 +516,8 @@ impl Scenario {
         self.to_table().to_string()
     }
 
-    /// The scenario as a table in TOML. Whoever writes a scenario, or reads one, does it by a function here: what serde makes
-    /// of so many keys is compiled once.
+    /// The scenario as a table in TOML. All code that writes or reads a scenario uses a function of this file, so that
+    /// serde's code for this many keys is compiled only once.
     pub fn to_table(&self) -> toml::Table {
         toml::Table::try_from(self).expect("a scenario can always be written")
     }

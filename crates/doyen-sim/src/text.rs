@@ -25,7 +25,7 @@ pub(crate) fn deserialize<'de, T: FromStr<Err = String>, D: Deserializer<'de>>(
     required::deserialize(deserializer).map(Some)
 }
 
-/// For `#[serde(with = "text::required")]`: the same for what is never left out.
+/// For `#[serde(with = "text::required")]`: the same for a key that is never left out.
 pub(crate) mod required {
     use super::*;
 

@@ -1,4 +1,4 @@
-//! A run as a file: one JSON object a line, the first of which says what was run.
+//! A run as a file: one JSON object on each line; the first one says what was run.
 //!
 //! ```json
 //! {"doyen":"trace","version":3,"algorithm":"bully","mode":"textbook","convention":"live","members":"0..7",…}
@@ -9,7 +9,7 @@
 //! The lines after the first are [`TraceEvent`]s in the order in which they happened, with times in virtual nanoseconds.
 //! A world without an observer makes no events. With one, each event is handed over and forgotten, and writing keeps
 //! nothing: a trace of any length needs no memory. A reader ignores fields that it does not know, so that later versions
-//! may add some; `version` rises when an older reader could not make sense of the rest.
+//! may add some; `version` rises when an older reader could no longer understand the rest.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,17 +23,17 @@ use serde::{Deserialize, Serialize};
 use crate::scenario::{Case, MemberList, RingOrder, Scenario};
 use crate::time::Time;
 
-/// Who takes part in a run, and what else a view must know that no event says.
+/// The members of a run, and what else a view must know that no event says.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RunInfo {
-    /// What a picture is headed with: the title of the scenario, or what was run.
+    /// The heading of a picture: the title of the scenario, or what was run.
     pub title: String,
     /// A line below it: what was run, if the title does not say it.
     pub subtitle: Option<String>,
-    /// Who takes part.
+    /// The members.
     pub members: Members,
-    /// Whether to show the members in the order of the ring, which turns a message on its way round into a staircase;
-    /// else they stand by id.
+    /// Whether to show the members in the order of the ring, which turns a message that circulates into a staircase;
+    /// otherwise they are ordered by id.
     pub clockwise: bool,
     /// What the algorithm does: members follow a leader, or enter a critical section.
     pub purpose: Purpose,
@@ -85,7 +85,7 @@ impl RunInfo {
         ids.into_iter().map(|id| self.members.key(id)).collect()
     }
 
-    /// Where a member is shown. None for a stranger, which a trace edited by hand may name.
+    /// The place where a member is shown. None for an unknown one, which a trace that was edited by hand may name.
     pub fn place(&self, id: NodeId) -> Option<usize> {
         let position = self.members.position(id)?;
         Some(match self.clockwise {
@@ -97,12 +97,12 @@ impl RunInfo {
 
 pub use doyen_core::trace::{EventKind, TraceEvent};
 
-/// Is shown every event of a run in order.
+/// Receives every event of a run in order.
 pub trait Observer {
     /// Takes note of `event`.
     fn observe(&mut self, event: &TraceEvent);
 
-    /// Whether there is any use in showing it more. A run that nobody watches any more is fast again.
+    /// Whether it wants more events. A run without an observer is fast again.
     fn wants_more(&self) -> bool {
         true
     }
@@ -142,7 +142,7 @@ const MAGIC: &str = "trace";
 /// The version that this program writes and reads.
 const VERSION: u32 = 3;
 
-/// The first line: what was run, as far as a reader of the events must know. Members, ring and the rest are
+/// The first line: what was run, as far as a reader of the events must know. Members, ring and the other fields are
 /// written as in a scenario, so that a million members take no more room than three.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Header {
@@ -155,24 +155,24 @@ pub struct Header {
     pub algorithm: String,
     /// `textbook`, `hardened` or a literal variant.
     pub mode: String,
-    /// Which members the counts are about: `live` or `configured`.
+    /// The members that the counts are about: `live` or `configured`.
     pub convention: String,
-    /// Who took part.
+    /// The members.
     pub members: MemberList,
-    /// The attributes of those whose attribute is not their id.
+    /// The attributes of the members whose attribute is not their id.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub attr: BTreeMap<String, i64>,
     /// The clockwise order.
     pub ring: RingOrder,
-    /// Who was dead from the beginning.
+    /// The members that were dead from the beginning.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dead: Vec<NodeId>,
-    /// Who led at the beginning.
+    /// The member that led at the beginning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leader: Option<NodeId>,
     /// `D`, the bound on a message's delay, in nanoseconds.
     pub transmission: Span,
-    /// The seed of everything random.
+    /// The random seed.
     pub seed: u64,
 }
 
@@ -223,7 +223,7 @@ impl Header {
     }
 }
 
-/// Writes a trace while a run goes on.
+/// Writes a trace while a run happens.
 pub struct Writer<'o> {
     out: BufWriter<&'o mut dyn Write>,
     failed: Option<io::Error>,
@@ -243,7 +243,8 @@ impl<'o> Writer<'o> {
         writer
     }
 
-    /// Writes what is left, and says whether everything could be written. After the first failure nothing more was.
+    /// Writes the rest, and returns whether everything could be written. After the first failure nothing more was
+    /// written.
     pub fn finish(mut self) -> io::Result<()> {
         match self.failed {
             Some(error) => Err(error),
@@ -273,7 +274,7 @@ pub struct Reader<R> {
     latest: Time,
 }
 
-/// What tells a trace from anything else.
+/// The mark that distinguishes a trace from other files.
 #[derive(Deserialize)]
 struct Magic {
     doyen: String,
@@ -346,8 +347,8 @@ impl<R: BufRead> Lines<R> {
         }
     }
 
-    /// What is wrong with this line. Every line is one object, so the column says where, and the line that the JSON
-    /// parser counted says nothing.
+    /// What is wrong with this line. Every line is one object, so the column says where the mistake is, and the line
+    /// number of the JSON parser says nothing.
     fn error(&self, error: &serde_json::Error) -> String {
         let text = error.to_string();
         let what = text.split(" at line ").next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! A run as text: one line an event, one column a member, written while the run goes on.
+//! A run as text: one line for each event, one column for each member, written while the run happens.
 //!
 //! ```text
 //!         ms  0 1 2 3 4 5 6 7
@@ -8,17 +8,17 @@
 //!      1.000  │ │ │ │ ╎ ▼ │    5 ← 4 ELECTION [R2 R1]
 //! ```
 //!
-//! Left the time, where it is a new one. Then every member's life line, with a sign at those whom the event concerns.
-//! Then the event in words, with the rules of the specification that fired. [`LEGEND`] explains the signs of an election,
-//! [`LEGEND_OF_EXCLUSION`] those of a critical section: there a life line is thin while its member waits, and thick while it
-//! is inside.
+//! The time is on the left, where it is a new one. Then comes every member's life line, with a sign at the members that the
+//! event concerns, then the event in words, with the rules of the specification that fired. [`LEGEND`] explains the signs of
+//! an election, [`LEGEND_OF_EXCLUSION`] those of a critical section: there a life line is thin while its member waits, and
+//! thick while it is inside.
 //!
 //! Events of one instant that say the same of several members, or of one member and several others, become one line: a
 //! broadcast is one line, and so are its receipts. An event moves up to the line it joins only past lines in which its
-//! member does nothing, so that cause always stands above effect. Lines are kept back for the instant at most, and
-//! never more than a few hundred of them.
+//! member does nothing, so that a cause always stands above its effect. Lines are held back until the end of the
+//! instant at most, and never more than a few hundred of them.
 //!
-//! Up to [`MAX_COLUMNS`] members have a column; with more there is one column, for the sign.
+//! Up to [`MAX_COLUMNS`] members have a column; with more members there is one column, for the sign.
 
 mod line;
 
@@ -53,7 +53,7 @@ pub const LEGEND_OF_EXCLUSION: &str = "\
 ‼ two or more inside at once: exclusion is violated
 ! asks to enter   ◆ enters   ◇ leaves";
 
-/// After so many lines the head of the columns is written again.
+/// After this many lines the head of the columns is written again.
 const LINES_PER_HEAD: usize = 40;
 
 /// How wide the time is.
@@ -68,7 +68,7 @@ pub struct Options {
     pub background: bool,
 }
 
-/// Writes a run in columns while it goes on.
+/// Writes a run in columns while it happens.
 pub struct Columns<'o> {
     out: &'o mut dyn Write,
     failed: Option<io::Error>,
@@ -76,9 +76,9 @@ pub struct Columns<'o> {
     unit: Unit,
     /// How wide a column is; `None` if there are too many members for columns.
     width: Option<usize>,
-    /// Every member after all events so far.
+    /// The state of every member after all events so far.
     model: RunModel,
-    /// Every member after all lines written so far.
+    /// The state of every member after all lines written so far.
     shown: Vec<MemberState>,
     now: Time,
     instant: Instant,
@@ -94,7 +94,7 @@ impl fmt::Debug for Columns<'_> {
 }
 
 impl<'o> Columns<'o> {
-    /// Shows the run that `info` is about on `out`, which is written to a line at a time.
+    /// Shows the run that `info` describes on `out`, line by line.
     pub fn new(info: RunInfo, options: Options, out: &'o mut dyn Write) -> Self {
         let digits = |key: &Key| key.id.0.to_string().len();
         let width =
@@ -116,7 +116,7 @@ impl<'o> Columns<'o> {
         }
     }
 
-    /// Writes what is left, and says whether everything could be written.
+    /// Writes the rest, and returns whether everything could be written.
     pub fn finish(mut self) -> io::Result<()> {
         self.write_instant();
         match self.failed {
@@ -179,12 +179,12 @@ impl<'o> Columns<'o> {
             }
         }
         body.push(' ');
-        // A trace that somebody else wrote must not move the cursor.
+        // A trace from elsewhere must not move the cursor.
         body.extend(text.chars().map(|c| if c.is_control() { ' ' } else { c }));
         body
     }
 
-    /// The sign in a column: the event's, or else how the member is.
+    /// The sign in a column: that of the event, or else that of the member's state.
     fn sign_at(&self, place: usize, line: &Line) -> (char, Colour) {
         if let Some(&Some(side)) = line.sides.get(place) {
             return (side, line.colour);
@@ -204,8 +204,8 @@ impl<'o> Columns<'o> {
         }
     }
 
-    /// How a member to which nothing happens is with respect to the critical section. That two are inside shows even
-    /// while one of them is paused.
+    /// The sign, in a critical section, of a member to which nothing happens. Two members inside are visible even while
+    /// one of them is paused.
     fn at_rest_in_section(&self, state: MemberState) -> (char, Colour) {
         let is_inside = |state: &&MemberState| state.section.is_inside();
         match (state.life, state.section) {
@@ -243,7 +243,7 @@ impl Observer for Columns<'_> {
     }
 }
 
-/// How a member of an election to which nothing happens is.
+/// The sign, in an election, of a member to which nothing happens.
 fn at_rest(state: MemberState, now: Time) -> (char, Colour) {
     match (state.life, state.role) {
         (Life::Down, _) => (' ', Colour::None),

@@ -29,7 +29,7 @@ impl Phrase {
         Self { lead: "", one, many, rest: rest.to_owned() }
     }
 
-    /// A remark about each of them, which has no grammar to speak of.
+    /// A remark about each of them, whose wording does not depend on their number.
     fn remark(text: &str) -> Self {
         let text = format!(": {text}");
         Self { lead: "", one: text.clone(), many: text, rest: String::new() }
@@ -55,8 +55,8 @@ impl Phrase {
     }
 }
 
-/// An event in words, without the rules that fired: `5 receives OK from 6`. Nothing of sendings, of timers that are armed
-/// and of views in which nothing changes that is worth a word.
+/// An event in words, without the rules that fired: `5 receives OK from 6`. Nothing for a message that is sent, for a
+/// timer that is armed, or for a view in which nothing worth mentioning changes.
 pub fn in_words(event: &TraceEvent, transition: Transition) -> Option<String> {
     match &event.kind {
         EventKind::Received { from, to, kind, .. } => {
@@ -75,8 +75,8 @@ pub fn in_words(event: &TraceEvent, transition: Transition) -> Option<String> {
     }
 }
 
-/// What a member did or suffered, and which peers that concerns. Nothing of messages and links, which every view shows
-/// in its own way; of leases that they begin and end, not that they are renewed.
+/// What happened to a member, and which peers that concerns. Nothing for messages and links, which every view shows in
+/// its own way; for leases, that they begin and end, but not that they are renewed.
 pub(super) fn describe(
     event: &TraceEvent,
     transition: Transition,
@@ -175,7 +175,7 @@ pub(super) fn describe(
         | EventKind::Disarmed { .. }
         | EventKind::Cut { .. }
         | EventKind::Mended { .. } => return None,
-        // These are of no member: `describe_network` has words for them.
+        // These concern no single member: `describe_network` has words for them.
         EventKind::Partitioned { .. } | EventKind::Network { .. } | EventKind::Healed => {
             return None;
         }
@@ -183,7 +183,7 @@ pub(super) fn describe(
     Some((phrase, peers))
 }
 
-/// What happened to the network as a whole; nothing of anything else.
+/// What happened to the network as a whole; nothing for other events.
 pub(super) fn describe_network(event: &EventKind) -> Option<String> {
     Some(match event {
         EventKind::Partitioned { groups } => format!("partition {}", sides(groups)),

@@ -18,7 +18,7 @@ use crate::hash::FastMap;
 use crate::time::Time;
 use crate::trace::{EventKind, TraceEvent};
 
-/// Writes the run that `events` tell of as a `sequenceDiagram`. Everything from event `endless` on repeats forever.
+/// Writes the run that `events` describe as a `sequenceDiagram`. Everything from event `endless` on repeats forever.
 pub fn sequence(
     info: &RunInfo,
     events: &[TraceEvent],
@@ -60,7 +60,7 @@ fn thickness(section: Section) -> u8 {
 struct Sequence {
     out: String,
     model: RunModel,
-    /// What the messages under way say.
+    /// The texts of the messages in flight.
     texts: FastMap<u32, String>,
     messages: usize,
     /// The time that was noted last.
@@ -115,7 +115,7 @@ impl Sequence {
             }
             EventKind::Cut { to, .. } => self.note_link(at, member, *to, "cut"),
             EventKind::Mended { to, .. } => self.note_link(at, member, *to, "mended"),
-            // Arrows show whom members follow.
+            // Arrows show which leader members follow.
             _ if matches!(shown.transition, Transition::Follows(_) | Transition::LosesLeader) => {}
             _ => {
                 if let Some((phrase, peers)) = describe(event, shown.transition) {
@@ -128,7 +128,8 @@ impl Sequence {
         }
     }
 
-    /// Makes the bar of a member as thick as suits where it is now, and the ground red if it is not alone there.
+    /// Sets the thickness of a member's bar to its present position, and makes the ground red if another member is
+    /// inside too.
     fn draw_section(&mut self, member: NodeId, before: MemberState, after: MemberState) {
         let [old, new] = [before, after].map(|state| thickness(state.section));
         for _ in old..new {
@@ -191,7 +192,7 @@ impl Sequence {
     }
 }
 
-/// Text that Mermaid takes for text: what would end a statement or begin markup is written as a character code.
+/// Text that Mermaid reads as text: characters that would end a statement or begin markup are written as codes.
 fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! What is known of every member at a moment of a run: the one reading of the events that all views share.
+//! The state of every member at a moment of a run, as far as the events tell: the one reading that all views share.
 
 use doyen_core::members::{NodeId, Term};
 use doyen_core::protocol::{Class, Role, Section, View};
@@ -7,14 +7,14 @@ use super::RunInfo;
 use crate::time::Time;
 use crate::trace::{EventKind, TraceEvent};
 
-/// One member at a moment.
+/// The state of one member at a moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MemberState {
     /// Whether it does anything.
     pub life: Life,
     /// Its role.
     pub role: Role,
-    /// The member that it follows or is.
+    /// The leader that it follows, or itself if it leads.
     pub leader: Option<NodeId>,
     /// The term that it knows.
     pub term: Term,
@@ -27,9 +27,9 @@ pub struct MemberState {
 /// Whether a member does anything.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Life {
-    /// It handles what happens to it.
+    /// It runs, and handles events.
     Up,
-    /// Until this time it does nothing.
+    /// It is paused until this time.
     Paused(Time),
     /// It has crashed, or has not been started.
     Down,
@@ -53,11 +53,11 @@ const STARTED: MemberState = MemberState {
 /// What an event changes in the state of its member, as far as a reader cares.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Transition {
-    /// Nothing worth a word.
+    /// Nothing worth mentioning.
     None,
     /// It leads now.
     Leads,
-    /// It still leads, and is about to hand over.
+    /// It still leads, and is about to transfer leadership.
     Retires,
     /// It leads no longer, and may follow another member at once.
     StepsDown(Option<NodeId>),
@@ -80,18 +80,18 @@ pub enum Transition {
 /// An event that is shown.
 #[derive(Clone, Copy, Debug)]
 pub struct Shown {
-    /// Where its member is shown, and the member's state before; none if the event concerns all.
+    /// The place of its member, and the member's state before; none if the event concerns all.
     pub member: Option<(usize, MemberState)>,
-    /// What changes in that state.
+    /// The change of that state.
     pub transition: Transition,
 }
 
 /// Follows a run event by event.
 #[derive(Clone, Debug)]
 pub struct RunModel {
-    /// Who takes part.
+    /// The members of the run.
     pub info: RunInfo,
-    /// In the order in which they are shown.
+    /// The members in the order in which they are shown.
     members: Vec<MemberState>,
     filter: Filter,
 }
@@ -134,7 +134,8 @@ impl RunModel {
         states.filter(|(_, state)| state.section.is_inside()).map(|(key, _)| key.id)
     }
 
-    /// Takes note of an event. None if it is not shown, or is about a stranger, whom a trace edited by hand may name.
+    /// Takes note of an event. None if it is not shown, or if its member is unknown, as in a trace that was edited by
+    /// hand.
     pub fn apply(&mut self, event: &TraceEvent) -> Option<Shown> {
         if !self.filter.passes(&event.kind) {
             return None;
@@ -171,7 +172,7 @@ fn step(before: MemberState, event: &EventKind) -> (MemberState, Transition) {
             };
             (MemberState { lease: until, ..before }, transition)
         }
-        // That its lease is over is told next.
+        // The end of its lease is reported next.
         EventKind::Crashed { .. } => {
             (MemberState { lease: before.lease, ..MemberState::DOWN }, Transition::None)
         }
@@ -198,8 +199,8 @@ fn transition(before: MemberState, after: MemberState) -> Transition {
     }
 }
 
-/// Tells what is worth showing from background work: heartbeats, acknowledgements and their timers. A receipt does not
-/// say the class of its message, so the filter remembers it of each kind that was sent: there are a handful.
+/// Separates what is worth showing from background work: heartbeats, acknowledgements and their timers. A receipt does
+/// not say the class of its message, so the filter remembers the class of each kind that was sent: there are few kinds.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Filter {
     background: bool,
@@ -211,7 +212,7 @@ impl Filter {
         Self { background, hidden: Vec::new() }
     }
 
-    /// Whether an event is shown. Arming and disarming a timer never are: that it fires says enough.
+    /// Whether an event is shown. Arming and disarming a timer are never shown: it is enough to show that it fires.
     pub(super) fn passes(&mut self, event: &EventKind) -> bool {
         match event {
             EventKind::Armed { .. } | EventKind::Disarmed { .. } => false,

@@ -1,11 +1,12 @@
-//! A run as a space-time diagram, in SVG: one life line a member, time from left to right, a message an arrow.
+//! A run as a space-time diagram, in SVG: one life line for each member, time from left to right, an arrow for each
+//! message.
 //!
 //! The picture stands alone: no script, no font, no file besides it. It suits a light and a dark page, and every
-//! element says on hover what it is. What is drawn how stands in its own legend.
+//! element says on hover what it is. A legend explains the signs.
 //!
-//! Where leaders have leases, a bar beneath a life line says who had one when, with its term: from its first
-//! publication to its deadline, as it was renewed last. If its holder loses it before, by a crash or because of a later
-//! term, the rest is hollow: others may have been told of it.
+//! Where leaders have leases, a bar below a life line shows each lease with its term: from its first publication to its
+//! deadline, as it was renewed last. If its holder loses it earlier, by a crash or because of a later term, the rest of
+//! the bar is hollow: other programs may have read the deadline.
 //!
 //! Around a critical section, a life line has a thin bar while its member waits and a thick one while it is inside. Where
 //! two members are inside, their bars and the ground between are red.
@@ -43,17 +44,17 @@ pub struct Options {
     pub subtitle: Option<String>,
     /// Whether to show heartbeats, acknowledgements and their timers.
     pub background: bool,
-    /// On which ground.
+    /// The background.
     pub theme: Theme,
-    /// The events, by index, that matter: everything else is drawn faintly. What is drawn from several events
-    /// matters if one of them does. `None` draws everything alike.
+    /// The indices of the events that matter: everything else is drawn faintly. An element that is drawn from several
+    /// events matters if one of them does. `None` draws everything alike.
     pub emphasis: Option<BTreeSet<usize>>,
 }
 
-/// On which ground a diagram is drawn.
+/// The background of a diagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Theme {
-    /// Light or dark, as the reader has set up.
+    /// Light or dark, as the reader's system is set.
     #[default]
     Auto,
     /// Light.
@@ -67,21 +68,21 @@ pub fn style_sheet() -> String {
     style::style(Theme::Auto, false)
 }
 
-/// Above the first life line, without the heading.
+/// The space above the first life line, without the heading.
 const HEAD_ROOM: f64 = 34.0;
 
-/// Between a life line's name and its beginning.
+/// The space between a life line's name and its beginning.
 const NAME_GAP: f64 = 22.0;
 
 /// How much of a life line is shown before the first moment.
 const RUN_UP: f64 = 10.0;
 
-/// To the right of the last moment.
+/// The space to the right of the last moment.
 const TAIL: f64 = timeline::BEYOND;
 
 const MARGIN: f64 = 24.0;
 
-/// With more messages than this, arrows are thin.
+/// If there are more messages than this, arrows are thin.
 const DENSE: usize = 150;
 
 /// The least distance between two labelled times.
@@ -98,7 +99,7 @@ pub fn space_time(
     Ok(Picture::new(info, &plot, options, unit).draw())
 }
 
-/// A plot, and where everything in it goes.
+/// A plot, and the place of everything in it.
 struct Picture<'a> {
     info: &'a RunInfo,
     subtitle: Option<&'a str>,
@@ -110,7 +111,7 @@ struct Picture<'a> {
     top: f64,
     /// How far apart life lines are.
     pitch: f64,
-    /// How wide the members' names are, and what they believe at the end.
+    /// The widths of the members' names and of their states at the end.
     names: f64,
     endings: f64,
 }
@@ -177,7 +178,7 @@ impl<'a> Picture<'a> {
         self.top + place as f64 * self.pitch
     }
 
-    /// Where the axis is.
+    /// The place of the axis.
     fn axis(&self) -> f64 {
         self.y(self.plot.lanes.len() - 1) + self.pitch.min(36.0)
     }
@@ -186,7 +187,7 @@ impl<'a> Picture<'a> {
         self.timeline.x(at).min(self.end())
     }
 
-    /// Whether something drawn from these events stands back.
+    /// Whether something drawn from these events is drawn faintly.
     fn is_faint(&self, events: &[usize]) -> bool {
         let emphasis = self.options.emphasis.as_ref();
         emphasis.is_some_and(|matter| !events.iter().any(|event| matter.contains(event)))
@@ -292,7 +293,7 @@ impl<'a> Picture<'a> {
         }
     }
 
-    /// What text must not lie on.
+    /// The lines that text must not cover.
     fn labels(&self, ways: &[Way]) -> Labels {
         let mut labels = Labels::new(ways);
         for (place, lane) in self.plot.lanes.iter().enumerate() {
@@ -394,7 +395,7 @@ impl State {
     }
 }
 
-/// Every moment that must have its place.
+/// Every moment that must have its place on the time line.
 fn instants(plot: &Plot) -> Vec<u64> {
     let arrows = plot.arrows.iter().flat_map(|arrow| [arrow.sent, arrow.ends]);
     let marks = plot.marks.iter().map(|mark| mark.at);

@@ -1,4 +1,4 @@
-//! Whether what a scenario does to single messages makes sense.
+//! Checks the changes of single messages in a scenario.
 
 use doyen_core::members::Members;
 use doyen_core::protocol::Kind;
@@ -8,7 +8,7 @@ use super::{Scenario, ScenarioError};
 use crate::message::{Change, MessageChange, MessageName};
 
 impl Scenario {
-    /// What is done to single messages, each of which is named once.
+    /// The changes of single messages, each of which is named once.
     pub(super) fn resolve_changes(
         &self,
         members: &Members,

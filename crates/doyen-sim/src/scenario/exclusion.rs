@@ -1,4 +1,4 @@
-//! What a scenario says about mutual exclusion and about services, and which keys suit which algorithm.
+//! The keys of a scenario for mutual exclusion and for services, and the algorithms that they are for.
 
 use doyen_core::config::Mode;
 use doyen_core::config::exclusion::{Sets, Settings};
@@ -18,8 +18,8 @@ use crate::world::Requests;
 const MOST_REQUESTS: u64 = 10_000_000;
 
 impl Scenario {
-    /// Refuses what means nothing to `algorithm`: an election has no critical section, an exclusion no leader, a service
-    /// neither.
+    /// Rejects keys that mean nothing to `algorithm`: an election has no critical section, mutual exclusion has no
+    /// leader, a service has neither.
     pub(super) fn check_purpose(&self, algorithm: Algorithm) -> Result<()> {
         let of_sections = [
             ("requests", self.requests.is_some()),
@@ -69,7 +69,7 @@ impl Scenario {
         self.check_own_keys(algorithm)
     }
 
-    /// Refuses what only another algorithm of mutual exclusion has.
+    /// Rejects keys of other algorithms of mutual exclusion.
     fn check_own_keys(&self, algorithm: Algorithm) -> Result<()> {
         let has_coordinator = matches!(
             algorithm,
@@ -124,7 +124,8 @@ impl Scenario {
         }
     }
 
-    /// Whether members tell each other something. They run an algorithm of mutual exclusion then, and nothing beneath it.
+    /// Whether members tell each other something. If so, they run an algorithm of mutual exclusion with no layer below
+    /// it.
     pub(super) fn resolve_tells(&self, algorithm: Algorithm) -> Result<bool> {
         let Some(index) = self.fault.iter().position(Fault::is_tell) else { return Ok(false) };
         let is_alone = !self.reliable && self.detector.is_none() && !algorithm.has_leases();
@@ -180,7 +181,8 @@ impl Scenario {
         Ok(settings)
     }
 
-    /// Who asks to enter, and how long it stays. By default the lowest live member asks once and stays for D.
+    /// The members that ask to enter, and how long they stay. By default the lowest live member asks once and stays for
+    /// D.
     pub(super) fn resolve_requests(
         &self,
         members: &Members,
@@ -229,21 +231,21 @@ impl Scenario {
 }
 
 impl Case {
-    /// Whether nothing goes wrong that the algorithm of mutual exclusion, in this mode, does not claim to tolerate. No literal
-    /// reading claims anything, nor does an algorithm on links that do not keep an order that it needs.
+    /// Whether the algorithm of mutual exclusion, in this mode, claims to tolerate everything that goes wrong. A literal
+    /// reading claims nothing, and neither does an algorithm on links that do not keep the order that it needs.
     pub fn is_tolerated(&self) -> bool {
         !matches!(self.mode(), Mode::Literal(_))
             && (self.network.fifo || !self.algorithm.needs_fifo())
             && self.tolerates_faults()
     }
 
-    /// The same of its faults alone. All algorithms tolerate members that are slow.
+    /// The same for its faults alone. All algorithms tolerate members that are slow.
     pub fn tolerates_faults(&self) -> bool {
         let network = &self.network;
         let tolerates_copies = self.reliable || self.config.hardened();
         let tolerates = |action: &Action| match *action {
             Action::Crash { member, .. } => self.tolerates_crash_of(member),
-            // A detector takes a member that is slow for one that is down.
+            // A detector considers a slow member to be down.
             Action::Pause { .. } => self.detector.is_none(),
             Action::Clock { .. } => self.detector.is_none() && !self.algorithm.has_leases(),
             Action::Campaign(_) => true,

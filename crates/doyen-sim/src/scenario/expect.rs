@@ -1,11 +1,11 @@
-//! Whether what a scenario expects could come out: of its members, and of its kinds of messages.
+//! Checks that what a scenario expects is possible with its members and its kinds of messages.
 
 use doyen_core::layers;
 
 use super::Case;
 use super::parse::{Result, kind, member, named};
 
-/// Refuses members and kinds of messages that the run does not have.
+/// Rejects members and kinds of messages that the run does not have.
 pub(super) fn check(case: &Case) -> Result<()> {
     let Some(expect) = &case.expect else { return Ok(()) };
     let members = case.members();

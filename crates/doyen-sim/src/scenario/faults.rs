@@ -1,4 +1,4 @@
-//! Whether the faults of a scenario make sense among its members.
+//! Checks the faults of a scenario against its members.
 
 use doyen_core::config::Timing;
 use doyen_core::config::quorum::Settings;
@@ -12,13 +12,13 @@ use super::{Scenario, ScenarioError};
 use crate::fault::{Action, ChaosKind, Fault, LinkOverride, Trigger};
 use crate::network::LinkRule;
 
-/// An attribute does not change more often than this.
+/// The shortest time between two changes of an attribute.
 const MOST_CHANGES: u64 = 100_000;
-/// More faults of a kind than any run is about.
+/// The most random faults of a kind: more than any run needs.
 const MAX_RANDOM_FAULTS: u64 = 1_000_000;
 
 impl Scenario {
-    /// The exceptions of the network.
+    /// The link overrides.
     pub(super) fn resolve_links(&self, members: &Members, kinds: &[Kind]) -> Result<Vec<LinkRule>> {
         let resolve = |(index, link): (usize, &LinkOverride)| {
             let ids = [("from", link.from), ("to", link.to)];

@@ -1,4 +1,4 @@
-//! The words of a scenario that mean something among certain members only. An error names the key it belongs to.
+//! Reads the values of a scenario whose meaning depends on its members. An error names its key.
 
 use doyen_core::members::{Members, NodeId};
 use doyen_core::protocol::Kind;
@@ -7,7 +7,7 @@ use super::ScenarioError;
 
 pub(super) type Result<T> = std::result::Result<T, ScenarioError>;
 
-/// More members than anybody has memory for.
+/// More members than any machine has memory for.
 const MAX_MEMBERS: u64 = 100_000_000;
 
 pub(super) fn bounded(count: u64) -> Result<u32> {

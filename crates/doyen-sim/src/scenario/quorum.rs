@@ -1,8 +1,8 @@
-//! The `[quorum]` of a scenario: what a quorum's members are set to.
+//! The table `[quorum]` of a scenario: the settings of a quorum's members.
 //!
-//! Nothing of it needs to be said. Without a profile everything follows from the network's bound and the heartbeat, so
-//! that a quorum can be compared with the sources' algorithms on the same network; with one, the profile's values hold.
-//! What is said is checked: an unsafe combination is refused with the inequality that it breaks.
+//! All keys are optional. Without a profile everything follows from the network's bound and the heartbeat, so that a
+//! quorum can be compared with the sources' algorithms on the same network; with one, the profile's values apply. The
+//! settings are checked: an unsafe combination is rejected with the inequality that it violates.
 
 use std::collections::BTreeMap;
 
@@ -17,59 +17,59 @@ use super::{Scenario, ScenarioError};
 use crate::fault::PaceOverride;
 use crate::text;
 
-/// What a quorum's members are set to, as it is written.
+/// The settings of a quorum's members, as written.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct QuorumOptions {
     /// `fast`, `lan` or `wan`; without one everything follows from the network's bound and the heartbeat.
     #[serde(with = "text")]
     pub profile: Option<Profile>,
-    /// `Λ_F`: how long followers promise to follow nobody else.
+    /// `Λ_F`, the length of a vote lease: how long a follower votes for no other member.
     #[serde(with = "text")]
     pub vote_lease: Option<Span>,
     /// `ρ`: by how much any clock may be wrong, below 1.
     pub drift: Option<f64>,
-    /// `J`: how much chance there is in the wait before an election.
+    /// `J`, the random part of the wait before an election.
     #[serde(with = "text")]
     pub jitter: Option<Span>,
-    /// How much longer a member waits for each better one.
+    /// How much longer a member waits for each higher-ranked one.
     #[serde(with = "text")]
     pub stagger: Option<Span>,
-    /// `never`, `delayed` (default) or `immediate`: when a better member takes over.
+    /// `never`, `delayed` (default) or `immediate`: when a higher-ranked member takes over.
     #[serde(with = "text")]
     pub preemption: Option<Preemption>,
     /// By how much a member's attribute must be better for it to take over.
     pub margin: Option<u64>,
-    /// How long a leader stays before a better one may take over.
+    /// How long a new leader is not replaced by a higher-ranked member.
     #[serde(with = "text")]
     pub tenure: Option<Span>,
-    /// For how long an involuntary loss of office counts against a member.
+    /// How long the penalty of a failure as leader lasts.
     #[serde(with = "text")]
     pub penalty_decay: Option<Span>,
-    /// How often followers tell each other whom they hear.
+    /// How often followers tell each other which members they reach.
     #[serde(with = "text")]
     pub probe: Option<Span>,
-    /// Who votes and never leads.
+    /// The members that vote and never lead.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub witnesses: Vec<u32>,
-    /// Who could lead and never wants to.
+    /// The members that could lead and never do.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reluctant: Vec<u32>,
     /// How long a host takes to stop what runs under a retiring leader; no time by default.
     #[serde(with = "text")]
     pub retire: Option<Span>,
-    /// Members that go at another pace.
+    /// The members with another timing.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub pace: BTreeMap<String, PaceOverride>,
 }
 
 impl Scenario {
-    /// The profile that is asked for.
+    /// The requested profile.
     pub(super) fn profile(&self) -> Option<Profile> {
         self.quorum.as_ref().and_then(|options| options.profile)
     }
 
-    /// What the members are set to on a network with this timing.
+    /// The settings of the members on a network with this timing.
     pub(super) fn resolve_quorum(&self, timing: &Timing, members: &Members) -> Result<Settings> {
         let drift = self.quorum.as_ref().map_or(Ok(None), QuorumOptions::drift)?;
         let mut settings = match (self.profile(), drift) {

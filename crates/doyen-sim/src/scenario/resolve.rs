@@ -1,4 +1,4 @@
-//! From what is written to what is meant: every check of a scenario.
+//! From the written form to the case: every check of a scenario.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -26,24 +26,24 @@ use crate::text::Share;
 use crate::time::Time;
 use crate::world::Requests;
 
-/// A scenario that makes sense: what [`run`](crate::run::run) runs.
+/// A valid scenario: what [`run`](crate::run::run) runs.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// Its title, for people; may be empty.
+    /// Its title, for readers; may be empty.
     pub title: String,
-    /// What it shows, for people.
+    /// What it shows, for readers.
     pub about: String,
     /// The algorithm.
     pub algorithm: Algorithm,
-    /// Which members the counts are about.
+    /// The members that the counts are about.
     pub convention: Convention,
     /// Members, timing, mode.
     pub config: Config,
-    /// The order of the ring, as it was asked for.
+    /// The order of the ring, as requested.
     pub ring: RingOrder,
     /// Who is dead from the beginning.
     pub dead: Vec<NodeId>,
-    /// Whether the members contact the dead, not knowing.
+    /// Whether the members contact dead members, because they do not know that these are dead.
     pub contact_dead: bool,
     /// Who leads at the beginning.
     pub leader: Option<NodeId>,
@@ -51,7 +51,7 @@ pub struct Case {
     pub initiators: initiators::Initiators,
     /// Who asks to enter the critical section, where there is one.
     pub requests: Option<Requests>,
-    /// How the network behaves.
+    /// The model of the network.
     pub network: NetworkModel,
     /// The rank of each kind of message among those of one instant.
     pub ranks: Vec<u8>,
@@ -67,13 +67,13 @@ pub struct Case {
     pub snapshot: bool,
     /// Whether members tell each other something outside the algorithm.
     pub tells: bool,
-    /// What goes wrong, besides the initiators' noticing.
+    /// The fault schedule, without the initiators.
     pub faults: Vec<Fault>,
-    /// What is done to single messages.
+    /// The changes of single messages.
     pub changes: Vec<MessageChange>,
     /// How long it takes to stop what runs under the lease of a retiring leader.
     pub retire: Span,
-    /// What goes wrong at random.
+    /// Random faults.
     pub chaos: Option<Chaos>,
     /// The seed.
     pub seed: u64,
@@ -81,9 +81,9 @@ pub struct Case {
     pub until: Time,
     /// After how many election messages it ends at the latest.
     pub message_limit: u64,
-    /// After how many events it ends at the latest. No scenario says that: a host sets it that runs what strangers write.
+    /// After how many events it ends at the latest. No scenario sets this: a host that runs scenarios of strangers does.
     pub event_limit: u64,
-    /// What must come out.
+    /// The expected result.
     pub expect: Option<super::Expect>,
 }
 
@@ -91,10 +91,10 @@ pub struct Case {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Convention {
-    /// P: n are the live members; the crashed coordinator stands outside them and is not contacted.
+    /// P: n is the number of live members; the crashed coordinator is not one of them and is not contacted.
     #[default]
     Live,
-    /// Q: N counts the crashed coordinator, the highest.
+    /// Q: N includes the crashed coordinator, which is the highest member.
     Configured,
 }
 
@@ -136,8 +136,8 @@ impl Case {
         kinds(self.algorithm, self.sessions, self.snapshot, self.tells)
     }
 
-    /// Whether something lies between the algorithm and the network: a link, a detector or, in hardened mode, the
-    /// filter that tells incarnations apart.
+    /// Whether there is a layer between the algorithm and the network: a link, a detector or, in hardened mode, the
+    /// filter that distinguishes incarnations.
     pub fn is_layered(&self) -> bool {
         self.reliable
             || self.detector.is_some()
@@ -151,7 +151,7 @@ impl Case {
         self.changes.iter().map(|it| it.change.delay()).max().unwrap_or_default()
     }
 
-    /// L1: how long it takes until somebody has a lease, once all trouble is over; by the longest paces that members
+    /// L1: how long it takes until a member has a lease, once all faults are over; by the slowest timings that members
     /// have had.
     pub fn recovery(&self) -> Span {
         let longest = fault::longest_paces(&self.config.quorum, &self.faults);
@@ -161,7 +161,7 @@ impl Case {
             + fault::stretched(waiting, fault::slowest_clock(&self.faults))
     }
 
-    /// How long members may need to settle once nothing more breaks: penalties run out, and the best takes over.
+    /// How long members may need to settle after the last fault: penalties decay, and the best member takes over.
     pub fn settling(&self) -> Span {
         let longest = fault::longest_paces(&self.config.quorum, &self.faults);
         let meeting = if self.sessions { SESSIONS_CALM } else { Span::ZERO };
@@ -170,12 +170,12 @@ impl Case {
         fault::stretched(settling, fault::slowest_clock(&self.faults))
     }
 
-    /// When the last fault happens whose time is known beforehand; what operators want is no fault.
+    /// The time of the last fault whose time is known beforehand; commands of operators are no faults.
     pub fn last_fault(&self) -> Time {
         fault::breakage_ends(&self.faults)
     }
 
-    /// When all trouble is over that is known beforehand.
+    /// When all faults that are known beforehand are over.
     pub fn calm(&self) -> Time {
         fault::calm_begins(&self.faults)
     }
@@ -186,7 +186,7 @@ impl Case {
         by_rank.filter(|id| !self.dead.contains(id)).collect()
     }
 
-    /// Roughly how many bytes a run needs at its peak: state, and messages under way at once.
+    /// Roughly how many bytes a run needs at its peak: state, and messages in flight at once.
     pub fn memory_estimate(&self) -> u64 {
         let n = self.members().len() as u64;
         let first = self.initiators.iter().map(|(id, _)| self.members().rank(id) as u64).min();
@@ -194,16 +194,16 @@ impl Case {
         let starts = self.initiators.len() as u64;
         let requesters = self.requests.as_ref().map_or(0, |requests| requests.who.len() as u64);
         let in_flight = match self.algorithm {
-            // Without the guard every question doubles what is asked.
+            // Without the guard every ELECTION that is received starts an election, so their number doubles.
             Algorithm::Bully if self.config.reads(Variant::NoGuard) => 1 << above.min(60),
             Algorithm::Bully => above.saturating_mul(above) / 2 + n,
             Algorithm::ModifiedBully => starts.saturating_mul(above).saturating_add(n),
-            // A list of n keys for each initiator; one message for each member under way.
+            // A list of n keys for each initiator; one message in flight for each member.
             Algorithm::RingList | Algorithm::RingResilient => starts.saturating_mul(n) / 4 + n,
             Algorithm::RingActiveList | Algorithm::RingAllIds => n.saturating_mul(n) / 4 + n,
             Algorithm::ChangRoberts | Algorithm::Quorum => n,
             Algorithm::Bank | Algorithm::Sequencer => n.saturating_mul(4),
-            // Who asks tells all others, or its part of them.
+            // A member that asks sends to all others, or to its share of them.
             Algorithm::Lamport | Algorithm::RicartAgrawala | Algorithm::SuzukiKasami => {
                 requesters.saturating_mul(n)
             }
@@ -217,7 +217,7 @@ impl Case {
         };
         let markers = if self.snapshot { n.saturating_mul(n) } else { 0 };
         let in_flight = in_flight.saturating_add(markers);
-        // What a detector keeps of each peer; what a link keeps until it is acknowledged.
+        // A detector keeps state for each peer; a link keeps messages until they are acknowledged.
         let pairs = if self.detector.is_some() { n.saturating_mul(n) } else { 0 };
         let message = if self.reliable { 2_000 } else { 80 };
         let state = match self.algorithm {
@@ -247,7 +247,7 @@ fn kinds(
 }
 
 impl Scenario {
-    /// Checks everything, and says what is meant.
+    /// Checks everything, and makes the case.
     pub fn resolve(&self) -> Result<Case> {
         let algorithm = self.resolve_algorithm()?;
         let mode = self.resolve_mode(algorithm)?;
@@ -434,7 +434,7 @@ impl Scenario {
             RingOrder::Descending => members.iter().rev().collect(),
             RingOrder::Random => {
                 let mut order: Vec<NodeId> = members.iter().collect();
-                // A stream of its own: the ring does not change when something else is drawn.
+                // A separate random stream: the ring does not change if something else is drawn.
                 Random::new(!seed).shuffle(&mut order);
                 order
             }
@@ -547,13 +547,13 @@ impl Scenario {
         let mut timing = Timing::for_transmission(bound);
         timing.processing = Span::from_nanos(network.processing);
         if let Some(profile) = self.profile() {
-            // What its members assume of the network is part of a profile.
+            // The assumptions about the network are part of a profile.
             timing = profile.timing();
         }
         timing.window = self.window.unwrap_or(timing.window);
         check_period("heartbeat", self.heartbeat, &timing)?;
         timing.heartbeat = self.heartbeat.unwrap_or(timing.heartbeat);
-        // With no delay at all a heartbeat would have no period.
+        // If there were no delay at all, a heartbeat would have no period.
         timing.heartbeat = timing.heartbeat.max(Span::from_nanos(1));
         timing.preempt = self.preempt.unwrap_or(timing.preempt);
         Ok(timing)
@@ -566,8 +566,8 @@ impl Scenario {
         kinds: &[Kind],
     ) -> Result<Vec<u8>> {
         if self.order.is_empty() {
-            // On a ring or a FIFO link messages keep the order in which they were sent, and so they do in an exclusion,
-            // where the order of arrival decides who enters.
+            // On a ring or a FIFO link messages keep the order in which they were sent, and so they do in mutual
+            // exclusion, where the order of arrival decides which member enters.
             let sent_order = algorithm.is_ring() || network.fifo || !algorithm.elects();
             return Ok((0..kinds.len() as u8)
                 .map(|rank| if sent_order { 0 } else { rank })
@@ -584,7 +584,7 @@ impl Scenario {
     }
 }
 
-/// Refuses heartbeats so fast that a run would consist of nothing else.
+/// Rejects heartbeats that are so frequent that a run would consist of nothing else.
 fn check_period(key: &str, period: Option<Span>, timing: &Timing) -> Result<()> {
     let shortest = Span::from_nanos((timing.transmission.as_nanos() / 1000).max(1));
     match period {
@@ -597,8 +597,8 @@ fn check_period(key: &str, period: Option<Span>, timing: &Timing) -> Result<()> 
     }
 }
 
-/// How long a run may take once nothing goes wrong any more: long enough for every run that ends, and for a person to
-/// see that the others do not.
+/// How long a run may take after the last fault: long enough for every run that ends, and to show that the others do
+/// not end.
 fn calm(timing: &Timing, count: u64) -> Span {
     let hop = timing.reply() + timing.transmission;
     hop * 20 * (count + 50) + timing.preempt * 5 + timing.heartbeat * 20
@@ -614,7 +614,7 @@ fn requests_calm(requests: &Requests, timing: &Timing, count: u64) -> Span {
     entry * requests.count()
 }
 
-/// The same for a quorum, whose members bear grudges and wait out promises.
+/// The same for a quorum, whose members have penalties and wait until vote leases are over.
 fn quorum_calm(settings: &Settings) -> Span {
     let longest = settings
         .paces
@@ -631,17 +631,17 @@ const MEETING: Span = Span::from_millis(1_000);
 /// rounds of a rejoin.
 const SESSIONS_CALM: Span = Span::from_millis(10_000);
 
-/// An exponential length of time is never drawn longer than this many times its mean: the fraction it is made from has
+/// An exponential length of time is never longer than this many times its mean: the fraction from which it is drawn has
 /// 53 bits, and 53 ln 2 < 37.
 const LONGEST_DRAW: u64 = 37;
 
-/// When everything that is known beforehand has gone wrong and is over.
+/// When all faults that are known beforehand have happened and are over.
 fn end_of_faults(
     initiators: &initiators::Initiators,
     faults: &[Fault],
     chaos: Option<&Chaos>,
 ) -> Time {
-    // A fault that waits for a message may come at any time: what it takes is added at the end.
+    // A fault that waits for a message may come at any time: its length is added at the end.
     let (mut end, mut added) = (Time::ZERO, Span::ZERO);
     for fault in faults {
         match fault.when {

@@ -8,10 +8,10 @@ use super::super::describe::{Phrase, bracketed, describe, describe_network};
 use super::super::model::{MemberState, RunModel, Transition};
 use crate::trace::{EventKind, TraceEvent};
 
-/// The most lines that are kept back.
+/// The most lines that are held back.
 const MOST_LINES: usize = 200;
 
-/// The most members that are kept back.
+/// The most members in the lines that are held back.
 const MOST_MEMBERS: usize = 5_000;
 
 /// The lines of one instant.
@@ -55,13 +55,13 @@ pub(super) struct Line {
     /// The sign of the peers.
     pub(super) peer_sign: Option<char>,
     pub(super) colour: Colour,
-    /// Whom it concerns; empty if it concerns all.
+    /// The members that it concerns; empty if it concerns all.
     subjects: Vec<NodeId>,
-    /// Who else is named: addressees, senders, a leader, a suspect.
+    /// The other members that are named: receivers, senders, a leader, a suspect.
     pub(super) peers: Vec<NodeId>,
     /// Where the subjects stand, and their states after it.
     pub(super) states: Vec<(usize, MemberState)>,
-    /// The peers sent what the subjects receive.
+    /// Whether the peers sent what the subjects receive.
     is_receipt: bool,
     /// The sign of each member in a line about the whole network.
     pub(super) sides: Vec<Option<char>>,
@@ -93,7 +93,7 @@ impl Colour {
 }
 
 impl Line {
-    /// What `event` says, unless it is not shown. `model` takes note of it.
+    /// The line for `event`, unless it is not shown. `model` takes note of the event.
     pub(super) fn new(event: &TraceEvent, model: &mut RunModel) -> Option<Self> {
         let shown = model.apply(event)?;
         let (sign, colour) = sign(&event.kind, shown.transition);
@@ -179,7 +179,7 @@ impl Line {
         }
     }
 
-    /// Whether this line may be a cause of `later`, or concerns the same member: then they keep their order.
+    /// Whether this line may be a cause of `later`, or concerns the same member: then the two keep their order.
     fn comes_before(&self, later: &Self) -> bool {
         let senders = if later.is_receipt { &later.peers[..] } else { &[] };
         let concerned = |id: &NodeId| later.subjects.contains(id) || senders.contains(id);
@@ -301,14 +301,14 @@ mod tests {
 
     #[test]
     fn nothing_moves_above_its_cause() {
-        // 1 answers each question on its own: the second answer must not stand above the second question.
+        // 1 answers each question separately: the second answer must not stand above the second question.
         let answers =
             [received(1, 2, "ASK"), sent(1, 2, "OK"), received(1, 3, "ASK"), sent(1, 3, "OK")];
         assert_eq!(texts(&answers), ["1 ← 2 ASK", "1 → 2 OK", "1 ← 3 ASK", "1 → 3 OK"]);
         // A message that takes no time is received below the line in which it is sent.
         let instant = [received(1, 2, "X"), sent(2, 3, "X"), received(3, 2, "X")];
         assert_eq!(texts(&instant), ["1 ← 2 X", "2 → 3 X", "3 ← 2 X"]);
-        // A partition concerns everybody.
+        // A partition concerns all members.
         let groups = vec![vec![NodeId(1)], vec![NodeId(2), NodeId(3), NodeId(4), NodeId(5)]];
         let partition = [sent(1, 2, "X"), EventKind::Partitioned { groups }, sent(1, 3, "X")];
         assert_eq!(texts(&partition), ["1 → 2 X", "partition 1 | 2..5", "1 → 3 X"]);

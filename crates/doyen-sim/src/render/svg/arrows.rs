@@ -19,7 +19,7 @@ pub(super) const PORTS_APART: f64 = 3.0;
 /// How far apart arrows of one fan are at least, beyond the surroundings of their ports.
 const ARROWS_APART: f64 = 2.0;
 
-/// How large these surroundings are: there arrows of one event may meet.
+/// The size of these surroundings, in which arrows of one event may meet.
 const AROUND_PORTS: f64 = 12.0;
 
 /// The ports of a fan take at most this share of its shortest arrow's run, at either end.
@@ -54,7 +54,7 @@ impl Way {
         if sine * AROUND_PORTS >= ARROWS_APART {
             return 0.0;
         }
-        // What counts is the distance across the arrow, not along the life line.
+        // The distance that counts is the one across the arrow, not along the life line.
         let slope = next.rise() / length(next);
         (1.25 * ARROWS_APART / slope.max(0.1)).max(PORTS_APART)
     }
@@ -120,7 +120,7 @@ impl Picture<'_> {
             }
         }
         for mut fan in arrivals(&self.plot.arrows).into_values() {
-            // Of two messages with the same way, the one that leaves to the right arrives to the right.
+            // Of two messages with the same route, the one that leaves further right arrives further right.
             fan.sort_by(|&a, &b| flatness(a).total_cmp(&flatness(b)).then(b.cmp(&a)));
             for (&index, port) in fan.iter().zip(ports(&fan, &bare)) {
                 ways[index].to.0 -= port;
@@ -145,7 +145,7 @@ impl Picture<'_> {
         }
     }
 
-    /// Where a message says what it carries besides its kind, if it leaves alone and there is room.
+    /// The place where a message shows what it carries besides its kind, if it leaves alone and there is room.
     fn label_of(&self, arrow: &Arrow, way: Way, labels: &mut Labels) -> Option<labels::Along> {
         if arrow.fields.is_empty() || arrow.from == arrow.to {
             return None;

@@ -1,4 +1,4 @@
-//! Strokes, shapes and text as SVG. What something looks like, the class of the style sheet says that each call names.
+//! Strokes, shapes and text as SVG. Each call names a class of the style sheet, which determines the look.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use super::labels::Along;
 /// A place in the picture.
 pub type Point = (f64, f64);
 
-/// A picture in the making.
+/// A picture that is being drawn.
 #[derive(Debug, Default)]
 pub struct Canvas {
     body: String,
@@ -30,7 +30,7 @@ impl Canvas {
         self.open_faint(class, title, false);
     }
 
-    /// Begins a group that may stand back.
+    /// Begins a group that may be drawn faintly.
     pub fn open_faint(&mut self, class: &str, title: &str, faint: bool) {
         let faint = if faint { " faint" } else { "" };
         self.push(&format!("<g class=\"{class}{faint}\">"));
@@ -251,7 +251,7 @@ fn three(number: f64) -> String {
     format!("{number:.3}")
 }
 
-/// Text that XML takes for text.
+/// Text that XML reads as text.
 pub fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

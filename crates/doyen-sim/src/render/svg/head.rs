@@ -1,4 +1,4 @@
-//! The heads of arrows: each family of messages has a shape of its own, so that nobody has to tell colours apart.
+//! The heads of arrows: each family of messages has its own shape, so that a reader need not distinguish colours.
 
 use doyen_core::protocol::Family;
 
@@ -38,7 +38,7 @@ impl Head {
         }
     }
 
-    /// How much of the shaft it covers.
+    /// The length of the shaft that it covers.
     fn length(self) -> f64 {
         match self {
             Self::Solid => LENGTH * 0.7,

@@ -18,7 +18,7 @@ struct Obstacle {
     half: f64,
 }
 
-/// What text stands where.
+/// The texts and their places.
 #[derive(Debug, Default)]
 pub(super) struct Labels {
     arrows: Vec<Obstacle>,

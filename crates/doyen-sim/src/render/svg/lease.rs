@@ -1,4 +1,4 @@
-//! Who had a lease when, and in which term.
+//! The leases of members, each with its term.
 
 use super::Picture;
 use super::canvas::{Canvas, Point};
@@ -6,7 +6,7 @@ use super::labels::{Labels, Side};
 use super::plot::{Lane, Lease, Plot};
 use crate::time::Time;
 
-/// Life lines must be so far apart for terms to be written between them.
+/// Life lines must be at least this far apart for terms to be written between them.
 const ROOM_FOR_TERMS: f64 = 30.0;
 
 impl Picture<'_> {
@@ -17,7 +17,7 @@ impl Picture<'_> {
         }
     }
 
-    /// Writes at every lease in which term it is, and which terms members opened without having a lease in them.
+    /// Writes its term at every lease, and the terms that members opened without getting a lease.
     pub(super) fn draw_terms(&self, canvas: &mut Canvas, labels: &mut Labels) {
         if self.pitch < ROOM_FOR_TERMS {
             return;
@@ -28,7 +28,7 @@ impl Picture<'_> {
             let others = lane.terms.iter().filter(|&&(_, term)| !has_lease(term));
             for (from, to, term) in leases.chain(others.map(|&(at, term)| (at, at, term))) {
                 let (left, right, y) = (self.x(from), self.x(to), self.y(place));
-                // Anywhere beneath the lease or above it, as far left as possible.
+                // Anywhere below the lease or above it, as far left as possible.
                 let along = (0..60).map(|step| left + f64::from(step) * 6.0);
                 let along = along.take_while(|&x| x <= right.max(left));
                 let places = along.flat_map(|x| [y + 21.0, y - 9.0].map(|y| ((x, y), Side::Right)));
@@ -61,12 +61,12 @@ impl Picture<'_> {
     }
 }
 
-/// A lease, beneath the life line that runs through `from`.
+/// A lease, below the life line that runs through `from`.
 pub(super) fn draw_bar(canvas: &mut Canvas, class: &str, from: Point, right: f64) {
     canvas.rect(class, (from.0, from.1 + 7.0), (right, from.1 + 11.5), 2.0);
 }
 
-/// Every moment at which a lease begins or ends; one that runs on at the end of the run may end anywhere.
+/// Every moment at which a lease begins or ends; one that still runs at the end of the run may end anywhere.
 pub(super) fn instants(plot: &Plot) -> impl Iterator<Item = Time> + '_ {
     let leases = plot.lanes.iter().flat_map(|lane| &lane.leases);
     let borders = |lease: &Lease| {

@@ -1,4 +1,4 @@
-//! What the picture shows, explained: only what occurs in it.
+//! The legend of a picture: it explains only what occurs in it.
 
 use doyen_core::protocol::Family;
 
@@ -14,7 +14,7 @@ const SAMPLE: f64 = 30.0;
 /// How far apart rows are.
 const ROW: f64 = 23.0;
 
-/// What something means, and how it is drawn from one point to another.
+/// The meaning of a sign, and a function that draws it from one point to another.
 type Entry = (String, Box<dyn Fn(&mut Canvas, Point, Point)>);
 
 fn entry(text: &str, draw: impl Fn(&mut Canvas, Point, Point) + 'static) -> Entry {
@@ -22,7 +22,7 @@ fn entry(text: &str, draw: impl Fn(&mut Canvas, Point, Point) + 'static) -> Entr
 }
 
 impl Picture<'_> {
-    /// Draws the legend from `top` on; says where it ends.
+    /// Draws the legend from `top` on; returns where it ends.
     pub(super) fn draw_legend(&self, canvas: &mut Canvas, top: f64, width: f64) -> f64 {
         let mut y = top;
         let rows = [self.messages(), self.signs(), self.states()];

@@ -1,4 +1,4 @@
-//! What there is to draw: life lines, arrows and marks, from the events of a run.
+//! The elements of a diagram: life lines, arrows and marks, from the events of a run.
 
 use doyen_core::layers;
 use doyen_core::members::{Key, NodeId, Term};
@@ -21,11 +21,11 @@ pub(super) struct Plot {
     pub(super) marks: Vec<Mark>,
     pub(super) splits: Vec<Split>,
     pub(super) cuts: Vec<Cut>,
-    /// When more than one member was inside the critical section, from and to.
+    /// The intervals in which more than one member was inside the critical section.
     pub(super) overlaps: Vec<(Time, Time)>,
     /// The kinds of messages, in the order in which they were first sent.
     pub(super) kinds: Vec<MessageKind>,
-    /// When the last thing worth showing happened.
+    /// The time of the last event that is worth showing.
     pub(super) end: Time,
     /// How long a message takes, typically, in nanoseconds.
     pub(super) flight: u64,
@@ -46,11 +46,11 @@ pub(super) struct Lane {
     pub(super) leases: Vec<Lease>,
     /// The terms that it opened or led in, and when it did first.
     pub(super) terms: Vec<(Time, Term)>,
-    /// What the member is or believes at the end.
+    /// The state of the member at the end.
     pub(super) ending: String,
 }
 
-/// A time in which a member was something special.
+/// A time in which a member was in a state that is drawn.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stretch {
     pub(super) state: State,
@@ -65,7 +65,7 @@ pub(super) struct Lease {
     pub(super) from: Time,
     /// Its deadline, as it was published last.
     pub(super) until: Time,
-    /// When its holder had it no longer; later than the deadline if it was paused and did not notice.
+    /// When its holder no longer had it; later than the deadline if the holder was paused and did not notice.
     pub(super) ended: Option<Time>,
     /// Its holder had stopped everything that depended on it.
     pub(super) given_up: bool,
@@ -73,12 +73,12 @@ pub(super) struct Lease {
 }
 
 impl Lease {
-    /// Until when its holder had it.
+    /// The end of its holder's possession.
     pub(super) fn held_to(&self) -> Time {
         self.ended.map_or(self.until, |ended| ended.min(self.until))
     }
 
-    /// Until when somebody may act on what was published, though its holder has it no longer.
+    /// Until when a program may act on the published deadline, though the holder no longer has the lease.
     pub(super) fn stands_to(&self) -> Option<Time> {
         (self.held_to() < self.until && !self.given_up).then_some(self.until)
     }
@@ -102,14 +102,14 @@ pub(super) struct Arrow {
     pub(super) from: usize,
     pub(super) to: usize,
     pub(super) sent: Time,
-    /// When it arrives; of a lost one, when it would have.
+    /// When it arrives; for a lost message, when it would have arrived.
     pub(super) ends: Time,
     pub(super) fate: Fate,
     pub(super) kind: usize,
     /// What it says besides its kind.
     pub(super) fields: String,
     pub(super) title: String,
-    /// The events it was drawn from.
+    /// The events that it is drawn from.
     pub(super) events: Vec<usize>,
 }
 
@@ -170,7 +170,7 @@ pub(super) struct Cut {
 }
 
 impl Plot {
-    /// What there is to draw of `events`, unless it is too much.
+    /// The plot of `events`, unless it is too large.
     pub(super) fn new(
         info: &RunInfo,
         events: &[TraceEvent],
@@ -279,7 +279,7 @@ impl Plotter {
         });
     }
 
-    /// A message arrives: for the second time, if its arrow has an end already.
+    /// A message arrives: for the second time if its arrow already has an end.
     fn land(&mut self, index: usize, id: u32, at: Time, fate: Fate, note: &str) {
         let Some(&sent) = self.sent.get(&id) else { return };
         let again = self.plot.arrows[sent].fate != Fate::UnderWay;
@@ -339,7 +339,7 @@ impl Plotter {
                 if *section != before.section {
                     self.close_section(lane, before.section, at);
                 }
-                // Where leaders have leases, a member that campaigns or leads in another term says in which.
+                // Where leaders have leases, a member that campaigns or leads in another term shows that term.
                 if self.model.info.leases && *role != Role::Follower && *term != before.term {
                     self.plot.lanes[lane].terms.push((at, *term));
                 }
@@ -364,7 +364,7 @@ impl Plotter {
                 self.close_section(lane, before.section, at);
                 self.cut_pauses_short(lane, at);
                 self.dead[lane].get_or_insert(at);
-                // Of one that is dead from the beginning the life line says enough.
+                // For a member that is dead from the beginning the life line is enough.
                 (at > Time::ZERO || *forwards).then_some(Sign::Crash)
             }
             EventKind::Restarted { .. } => {
@@ -387,12 +387,12 @@ impl Plotter {
         }
     }
 
-    /// The lease that a member has, as far as has been told.
+    /// The lease that a member has, as far as events have reported it.
     fn running_lease(&mut self, lane: usize) -> Option<&mut Lease> {
         self.plot.lanes[lane].leases.last_mut().filter(|last| last.ended.is_none())
     }
 
-    /// The lease of a member runs until another time than before.
+    /// The lease of a member has another deadline than before.
     fn take_lease(&mut self, lane: usize, term: Term, at: Time, until: Option<Time>) {
         match (self.running_lease(lane), until) {
             (Some(lease), Some(until)) => {
@@ -435,7 +435,7 @@ impl Plotter {
         self.plot.lanes[lane].stretches.push(Stretch { state, from, to: at });
     }
 
-    /// Where members are inside together, their bars show it, and so does the whole picture.
+    /// Where members are inside together, their bars and the whole picture show it.
     fn find_overlaps(&mut self) {
         let is_inside = |stretch: &&Stretch| stretch.state == State::Inside;
         let stays: Vec<(usize, Stretch)> = (self.plot.lanes.iter().enumerate())
@@ -503,7 +503,7 @@ impl Plotter {
         self.plot
     }
 
-    /// The median; D where nothing has arrived. D itself may be far longer, if it allows for retransmissions.
+    /// The median; D if nothing has arrived. D itself may be far longer, if it allows for retransmissions.
     fn typical_flight(&self) -> u64 {
         let arrived = self.plot.arrows.iter().filter(|arrow| arrow.fate == Fate::Received);
         let flight = |arrow: &Arrow| (arrow.ends - arrow.sent).as_nanos();

@@ -16,7 +16,7 @@ pub(super) fn style(theme: Theme, dense: bool) -> String {
     format!("{SHAPES}{thin}{colours}")
 }
 
-/// The colours on the light or the dark ground.
+/// The colours on a light or a dark background.
 fn colours(theme: Theme) -> String {
     let mut sheet = COLOURS.to_owned();
     for name in SERIES {
@@ -33,7 +33,7 @@ fn colours(theme: Theme) -> String {
     sheet
 }
 
-/// What does not depend on the ground.
+/// The rules that do not depend on the background.
 const SHAPES: &str = "\
 .doyen-run { font-family: Inter, 'Segoe UI', system-ui, -apple-system, 'Helvetica Neue', Arial, 'Liberation Sans', sans-serif; font-variant-numeric: tabular-nums; }
 .doyen-run path { fill: none; stroke-linecap: round; stroke-linejoin: round; }
@@ -77,13 +77,13 @@ const SHAPES: &str = "\
 .doyen-run .faint { opacity: 0.16; }
 ";
 
-/// Many arrows.
+/// Rules for many arrows.
 const THIN: &str = "\
 .doyen-run .way, .doyen-run .under-way { stroke-width: 0.8; opacity: 0.7; }
 .doyen-run .m .tip { opacity: 0.7; }
 ";
 
-/// What does. `$name` stands for the colour of a token.
+/// The rules that depend on the background. `$name` stands for the colour of a token.
 const COLOURS: &str = "\
 .doyen-run .ground { fill: $paper; }
 .doyen-run text { fill: $ink; stroke: $paper; }

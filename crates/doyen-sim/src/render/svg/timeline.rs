@@ -3,10 +3,10 @@
 use super::super::{Unit, trimmed};
 use crate::time::Time;
 
-/// A wait of more than so many steps is drawn broken, ...
+/// A wait of more than this many steps is drawn broken, ...
 const LONGEST: f64 = 6.0;
 
-/// ... and so many pixels wide: there is room for its length below it.
+/// ... and this many pixels wide: there is room for its length below it.
 const BROKEN_WIDTH: f64 = 64.0;
 
 /// The fewest and the most pixels a step takes.
@@ -55,7 +55,7 @@ pub(super) struct Tick {
 }
 
 impl Timeline {
-    /// A line on which all `instants` have their place, beginning at `left`. `step` is how long a message takes, and at
+    /// A time line with a place for each of `instants`, beginning at `left`. `step` is how long a message takes, and at
     /// least `narrowest` pixels wide, if that is not too wide.
     pub(super) fn new(mut instants: Vec<u64>, step: u64, left: f64, narrowest: f64) -> Self {
         instants.push(0);

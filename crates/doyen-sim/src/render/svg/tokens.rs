@@ -1,7 +1,7 @@
 //! The colours of every picture: one table, from which diagrams, charts and `web/tokens.css` are made.
 //!
-//! Colour is a role or a meaning, never an identity: gold leads, blue asks, green answers, red is a fault. Signs repeat
-//! every meaning by their shape, so nothing depends on colour alone.
+//! A colour is a role or a meaning, never an identity: gold leads, blue asks, green answers, red is a fault. Signs
+//! repeat every meaning by their shape, so nothing depends on colour alone.
 
 #[cfg(test)]
 mod tests;
@@ -27,7 +27,7 @@ const fn token(name: &'static str, light: &'static str, dark: &'static str) -> T
     Token { name, light, dark }
 }
 
-/// Every colour. Green is also a lease and what is good.
+/// Every colour. Green also means a lease, or a good state.
 pub const TOKENS: [Token; 19] = [
     token("paper", "#ffffff", "#10151d"),
     token("wash", "#f6f7f9", "#161c26"),
@@ -50,7 +50,7 @@ pub const TOKENS: [Token; 19] = [
     token("fault", "#c8102e", "#ff6b78"),
 ];
 
-/// What lines are drawn in: the colours of messages, and two more for charts with many series.
+/// The colours of lines: those of messages, and two more for charts with many series.
 pub const SERIES: [&str; 8] =
     ["ask", "announce", "answer", "handover", "refuse", "fault", "upkeep", "soft"];
 
