@@ -8,9 +8,9 @@
 //! | `free(pointer, length)` | takes it back |
 //! | `call(method, its length, request, its length)` | takes both texts back and returns an answer: four bytes that are 0 for an answer and 1 for a problem, four bytes of length, both little-endian, then the text; the caller frees all of it |
 //!
-//! The module imports `env.progress(pointer, length)`, which is shown a text of progress and returns 0 to stop.
+//! The module imports `env.progress(pointer, length)`, which receives a text of progress and returns 0 to stop.
 //!
-//! A panic ends the instance, as everywhere on this target: whoever calls makes a new one then. What a request may ask for is
+//! A panic ends the instance, as everywhere on this target: the caller then makes a new one. The limits of a request are
 //! checked before anything runs, so that memory does not run out.
 
 mod memory;

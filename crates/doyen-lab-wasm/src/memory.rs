@@ -1,4 +1,5 @@
-//! What JavaScript calls. All memory that crosses the border is a boxed slice of bytes whose length both sides know.
+//! The functions that JavaScript calls. All memory that crosses the boundary is a boxed slice of bytes whose length
+//! both sides know.
 
 #![allow(unsafe_code, reason = "the other side speaks in addresses; nothing else here does")]
 
@@ -57,7 +58,7 @@ unsafe fn owned(pointer: *mut u8, length: usize) -> Box<[u8]> {
     unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(pointer, length)) }
 }
 
-/// Shows a report of progress to the page; returns whether to go on.
+/// Shows a report of progress to the page; returns whether to continue.
 fn report(text: &str) -> bool {
     let bytes: &[u8] = text.as_bytes();
     // SAFETY: the page only reads these bytes, and only until it returns.
@@ -67,7 +68,7 @@ fn report(text: &str) -> bool {
 #[cfg(target_arch = "wasm32")]
 #[link(wasm_import_module = "env")]
 unsafe extern "C" {
-    /// Is shown a text; returns 0 to stop.
+    /// Receives a text; returns 0 to stop.
     fn progress(pointer: *const u8, length: usize) -> i32;
 }
 

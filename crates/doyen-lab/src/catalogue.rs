@@ -16,7 +16,7 @@ fn groups() -> impl Iterator<Item = &'static gallery::Group> {
     gallery::GROUPS.iter().filter(|group| group.in_lab)
 }
 
-/// Those that the lab shows: they elect or exclude.
+/// The algorithms that the lab shows: those that elect or exclude.
 fn algorithms() -> impl Iterator<Item = Algorithm> {
     Algorithm::ELECTIONS.into_iter().chain(Algorithm::EXCLUSIONS)
 }
@@ -114,7 +114,7 @@ fn entry(entry: &gallery::Entry) -> Value {
     })
 }
 
-/// What a run comes to, in a word or two.
+/// The result of a run, in a word or two.
 fn tags(scenario: &Scenario) -> Vec<&'static str> {
     let Some(expect) = &scenario.expect else { return Vec::new() };
     let Expect { agreed, two_leaders, quiet, two_inside, in_order, waiting, .. } = expect;
@@ -132,7 +132,7 @@ fn tags(scenario: &Scenario) -> Vec<&'static str> {
     tags.into_iter().filter(|(is, _)| *is).map(|(_, tag)| tag).collect()
 }
 
-/// The words of the glossary, from its tables.
+/// The terms of the glossary, from its tables.
 fn glossary() -> Vec<Value> {
     let rows = GLOSSARY.lines().filter_map(|line| {
         let mut cells = line.strip_prefix("| ")?.split(" | ");

@@ -50,14 +50,14 @@ pub(crate) struct Answer {
     command: String,
 }
 
-/// What to ask about a scenario: at first what it is said to break, with a budget for the faults that it has.
+/// The suggested check of a scenario: at first the property that it is known to violate, with a budget for its faults.
 #[derive(Debug, Serialize)]
 pub(crate) struct Suggestion {
     property: &'static str,
     budget: Budget,
     /// The properties that mean something to its algorithm, by name.
     properties: Vec<&'static str>,
-    /// The faults that do.
+    /// The faults that mean something to it.
     faults: Vec<&'static str>,
 }
 
@@ -67,7 +67,7 @@ impl Suggestion {
         let expects = |is: fn(&Expect) -> bool| scenario.expect.as_ref().is_some_and(is);
         let never_rests = expects(|expect| expect.quiet == Some(false));
         let timers = Timers::usual(case);
-        // With clocked timers nothing is said about how runs end.
+        // With clocked timers the ends of runs are not checked.
         let is_endless = matches!(timers, Timers::Clocked { .. });
         let lets_two_in = expects(|expect| expect.two_inside == Some(true)) || is_endless;
         let property = match algorithm.purpose() {
@@ -83,7 +83,7 @@ impl Suggestion {
         let has = |is_such: fn(&Action) -> bool| {
             scenario.fault.iter().filter(|fault| is_such(&fault.what)).count()
         };
-        // More would take a page too long to explore.
+        // A larger budget would take too long for a page.
         let few = |count: usize| count.min(2) as u8;
         let budget = Budget {
             crashes: few(has(|action| matches!(action, Action::Crash { .. }))),
@@ -134,7 +134,7 @@ impl From<Explored> for Extent {
     }
 }
 
-/// What is asked, checked.
+/// A valid request.
 struct Question {
     scenario: Scenario,
     case: Case,
@@ -179,7 +179,7 @@ pub(crate) fn check(request: &Request, progress: Progress<'_>) -> Result<Answer,
     }
     let Minimized { mut scenario, rules, violation, .. } =
         minimize(&question.scenario, rules, violation, &plan, &watch);
-    // It is another run than the one that the scenario was written for.
+    // This run differs from the one that the scenario was written for.
     scenario.title = format!("{} does not hold", violation.property);
     scenario.about = violation.property.words().to_owned();
     let property = Some(violation.property.name());
@@ -205,10 +205,10 @@ pub(crate) fn check(request: &Request, progress: Progress<'_>) -> Result<Answer,
 /// How many states are explored between two reports of progress.
 const REPORT_EVERY: u64 = 2_000;
 
-/// Reports progress from time to time, where time is counted in states.
+/// Reports progress from time to time, counted in states.
 struct Reporter<'p> {
     progress: Progress<'p>,
-    /// What was explored until a violation was found, which is being minimized.
+    /// What was explored until a violation was found, while the violation is minimized.
     found: Option<Explored>,
     /// The states of the search that is under way.
     states: u64,
@@ -267,7 +267,7 @@ impl Question {
         Ok(Self { scenario, case, rules, selection, plan, had_faults })
     }
 
-    /// What was found where nothing is violated, as a sentence.
+    /// The result if nothing is violated, as a sentence.
     fn verdict(&self, found: &Report) -> String {
         let states = grouped(found.progress.states);
         let scope = self.scope();
@@ -301,7 +301,7 @@ impl Question {
         }
     }
 
-    /// What the exploration says nothing about.
+    /// What the exploration does not cover.
     fn not_covered(&self) -> String {
         let mut open = Vec::new();
         if self.had_faults {
@@ -332,7 +332,7 @@ fn violated(replay: &Replay, steps: usize) -> String {
     }
 }
 
-/// The command that asks the same.
+/// The command that makes the same check.
 fn command(request: &Request) -> String {
     let mut command = request.source.command_of("check");
     for (name, count) in request.budget.items().into_iter().filter(|&(_, count)| count > 0) {

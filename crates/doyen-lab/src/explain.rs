@@ -30,7 +30,7 @@ pub(crate) struct Request {
     source: Source,
 }
 
-/// A scenario for people.
+/// A scenario as sentences.
 #[derive(Debug, Serialize)]
 pub(crate) struct Explanation {
     title: String,
@@ -38,7 +38,7 @@ pub(crate) struct Explanation {
     command: String,
     toml: String,
     sentence: Vec<Part>,
-    /// What to ask the checker first.
+    /// The check to suggest first.
     check: Suggestion,
 }
 
@@ -101,7 +101,7 @@ impl Sentence {
         sentence
     }
 
-    /// What the checker has found is one order of steps, by no clock: there is nothing that a flag could change.
+    /// A counterexample is one order of steps without a clock: there is nothing that a flag could change.
     fn of_schedule(scenario: &Scenario, case: &Case, file: &Counterexample) -> Self {
         let mut sentence = Self(Vec::new());
         sentence.who(scenario, case);
@@ -176,7 +176,7 @@ impl Sentence {
         self.say(". ");
     }
 
-    /// Who is down, who leads and who starts.
+    /// The members that are down, that lead and that start.
     fn begins(&mut self, case: &Case) {
         if !case.dead.is_empty() {
             self.value("ids", "dead", &joined(&case.dead), words::ids(&case.dead));
@@ -204,7 +204,7 @@ impl Sentence {
         }
     }
 
-    /// Who asks to enter the critical section, how often, and how long it stays inside.
+    /// The members that ask to enter the critical section, how often, and how long they stay inside.
     fn requests(&mut self, case: &Case, requests: &Requests) {
         self.starters(case, "requests", &requests.who, ["asks", "ask"]);
         if requests.who.is_empty() {
@@ -248,7 +248,7 @@ impl Sentence {
         }
     }
 
-    /// Who starts something, as the flag called `flag` says, and the verb.
+    /// The members that start something, as the flag called `flag` says, and the verb.
     fn starters(
         &mut self,
         case: &Case,
@@ -333,7 +333,7 @@ impl Sentence {
         }
     }
 
-    /// A sentence that no flag says.
+    /// A sentence for which there is no flag.
     fn remark(&mut self, text: &str) {
         self.say(format!("{}. ", capitalized(text)));
     }
@@ -362,7 +362,8 @@ fn change_in_words(
     }
 }
 
-/// The members as a flag names them, and in words. Many are counted in words, but the flag names each.
+/// The members as a flag names them, and in words. The words count the members if there are many, but the flag names
+/// each.
 fn members(scenario: &Scenario, case: &Case) -> (String, String) {
     match &scenario.members {
         Some(MemberList::Count(count)) => (count.to_string(), format!("1 to {count}")),
@@ -451,7 +452,7 @@ mod tests {
         assert!(!text.contains("Messages take"), "there is no clock: {text}");
     }
 
-    /// What a page changes in a word is the flag of that word.
+    /// A page that changes a word changes the flag of that word.
     #[test]
     fn every_value_of_a_sentence_is_read_back() {
         for entry in crate::gallery::in_lab() {

@@ -27,7 +27,7 @@ const FAULTS: [&str; 9] =
 /// The flags that change single messages.
 const OF_MESSAGES: [&str; 3] = ["drop", "late", "twice"];
 
-/// The flags that change what happens in a run, and not what the run is of.
+/// The flags that change what happens in a run, and not its members or settings.
 pub fn changes() -> impl Iterator<Item = &'static str> {
     FAULTS.into_iter().chain(OF_MESSAGES)
 }
@@ -89,7 +89,8 @@ pub(crate) fn apply(scenario: &mut Scenario, name: &str, value: &str) -> Result<
     set.map_err(|problem| ScenarioError::new(name, problem))
 }
 
-/// Says who is down. Nobody is: then the highest is not either, which the convention `configured` would imply.
+/// Sets the members that are down. If there are none, the highest is not down either, as the convention `configured`
+/// would imply.
 fn set_dead(scenario: &mut Scenario, ids: Vec<u32>) {
     if ids.is_empty() {
         scenario.convention = None;
@@ -97,7 +98,7 @@ fn set_dead(scenario: &mut Scenario, ids: Vec<u32>) {
     scenario.dead = ids;
 }
 
-/// Adds a fault, or removes all that this flag can say.
+/// Adds a fault, or removes all faults that this flag can express.
 fn add_fault(scenario: &mut Scenario, name: &str, value: &str) -> Result<(), ScenarioError> {
     if value.is_empty() {
         scenario.fault.retain(|fault| fault.to_flag().is_none_or(|(flag, _)| flag != name));
@@ -177,7 +178,7 @@ mod tests {
             assert_eq!(is_change, changes().any(|it| it == name), "{name}");
             apply(&mut scenario, name, "").unwrap();
             assert_eq!(scenario, Scenario::default(), "{name}");
-            // Of these every text is a value; whether it makes sense is seen later.
+            // For these flags every text is a value; whether it makes sense is checked later.
             if !["members", "announce"].contains(&name) {
                 assert_eq!(apply(&mut scenario, name, "?").unwrap_err().key, name);
             }

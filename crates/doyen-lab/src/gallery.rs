@@ -10,7 +10,7 @@ use doyen_sim::scenario::Scenario;
 pub struct Group {
     /// Its short name, for addresses.
     pub name: &'static str,
-    /// What it is headed with.
+    /// Its heading.
     pub title: &'static str,
     /// Its scenarios.
     pub entries: &'static [Entry],
@@ -48,15 +48,15 @@ pub const GROUPS: &[Group] = &[
 pub struct Stop {
     /// Its title.
     pub title: &'static str,
-    /// What to ask before the run.
+    /// The question before the run.
     pub question: &'static str,
-    /// What to see, in two sentences.
+    /// What the run shows, in two sentences.
     pub about: &'static str,
     /// The scenario; none for the stop that is at the running cluster.
     pub scenario: Option<&'static str>,
     /// Flags on top of the scenario.
     pub flags: &'static [(&'static str, &'static str)],
-    /// Where to look.
+    /// The step to show.
     pub step: usize,
 }
 
@@ -149,7 +149,7 @@ pub fn find(name: &str) -> Result<&'static Entry, String> {
         return Ok(entry);
     }
     let distance = |entry: &&Entry| {
-        // Who leaves the folder out means the same, and who types a beginning means what begins so.
+        // A name without its folder is accepted, and a prefix suggests the scenarios that begin with it.
         let file = entry.name.split_once('/').map_or(entry.name, |(_, file)| file);
         match [entry.name, file].iter().any(|full| !name.is_empty() && full.starts_with(name)) {
             true => 0,

@@ -2,8 +2,8 @@
 //! explores it, draws it, and describes what there is to choose from.
 //!
 //! Everything here is pure: no clock, no file, no thread. Equal requests get equal answers, byte for byte, in a server and
-//! in a browser. What a request may ask for is bounded (`limits.rs`), so that a stranger may ask; whoever has a clock can stop
-//! what takes too long.
+//! in a browser. The size of a request is limited (`limits.rs`), so that strangers may send requests; a caller with a clock
+//! can stop a call that takes too long.
 //!
 //! | module | contents |
 //! |---|---|
@@ -14,7 +14,7 @@
 //! | `scale` | the same scenario with up to a million members |
 //! | `render` | a run as a picture, a text or a file |
 //! | `catalogue`, `explain` | what there is, and a scenario as a sentence |
-//! | `limits` | what a request may ask for at most |
+//! | `limits` | the limits of a request |
 //!
 //! ```
 //! let request = r#"{ "source": { "gallery": "kordafshari/figure-1" } }"#;
@@ -49,8 +49,8 @@ use problem::Problem;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Is told what a long call has done so far, as a JSON object; returns whether to go on. A call that shall not go on ends with
-/// a problem, or, as far as that makes sense, with what it has found.
+/// Is told what a long call has done so far, as a JSON object; returns whether to continue. A call that is stopped ends with
+/// a problem, or, where that makes sense, with what it has found.
 pub type Progress<'p> = &'p mut (dyn FnMut(&str) -> bool + Send);
 
 /// Answers `request`, a JSON object, with a JSON object. An error is a JSON object too: `title`, `detail` (a sentence for
@@ -68,7 +68,7 @@ pub fn call(method: &str, request: &str, progress: Progress<'_>) -> Result<Strin
     answer.map_err(|problem| problem.to_json())
 }
 
-/// Reads a request, has it answered and writes the answer.
+/// Reads a request, calls the method and writes the answer.
 fn answer<R: DeserializeOwned, A: Serialize>(
     request: &str,
     method: impl FnOnce(&R) -> Result<A, Problem>,

@@ -1,4 +1,4 @@
-//! What a request may ask for at most. All of it is checked before anything runs, or while it runs; nothing here needs a clock.
+//! The limits of a request. All are checked before anything runs, or while it runs; none needs a clock.
 
 /// The bytes of a scenario's text.
 pub(crate) const TEXT: usize = 200_000;
@@ -16,7 +16,7 @@ pub(crate) const RECORDED_MEMBERS: usize = 200;
 pub(crate) const USUAL_STEPS: usize = 5_000;
 pub(crate) const STEPS: usize = 50_000;
 
-/// The messages that are recorded for each step on average: one step may send to everybody.
+/// The messages that are recorded for each step on average: one step may send to all members.
 pub(crate) const MESSAGES_A_STEP: usize = 4;
 
 /// The election messages of a run, and its events.

@@ -9,7 +9,7 @@ use doyen_sim::metrics::{Ended, Outcome};
 use doyen_sim::scenario::Case;
 use serde::Serialize;
 
-/// What a run came to. What a run without a clock cannot say is empty.
+/// The results of a run. Fields that a run without a clock cannot have are empty.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub(crate) struct Metrics {
     pub(crate) messages: u64,
@@ -25,14 +25,14 @@ pub(crate) struct Metrics {
     pub(crate) downtime_ns: u64,
     pub(crate) overlap_ns: u64,
     pub(crate) two_leaders: bool,
-    /// What became of the critical section, where there is one.
+    /// The results of the critical section, if there is one.
     pub(crate) exclusion: Option<Entries>,
     pub(crate) formula: Option<Prediction>,
     /// Why no formula applies, or why it does not hold here.
     pub(crate) no_formula: Option<String>,
 }
 
-/// What became of the critical section.
+/// The results of the critical section.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub(crate) struct Entries {
     /// The members in the order in which they entered.
@@ -122,8 +122,8 @@ impl Prediction {
     }
 }
 
-/// The formula for a case and why it does not apply. Of a run in which something goes wrong, the formula is that of the
-/// same run without it: what was predicted, and why it came otherwise.
+/// The formula for a case and why it does not apply. If something goes wrong in a run, the formula is that of the same
+/// run without faults: what was predicted, and why the result differs.
 fn prediction(case: &Case, ended: Ended) -> (Option<Formula>, Option<String>) {
     let formula = formula::of(case).or_else(|| formula::undisturbed(case));
     let why_not = formula::why_not(case).or_else(|| {

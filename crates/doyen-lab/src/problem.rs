@@ -1,4 +1,4 @@
-//! Why a request has no answer: it is refused, or was stopped.
+//! Why a request has no answer: it is rejected, or was stopped.
 
 use doyen_sim::scenario::ScenarioError;
 use serde::Serialize;
@@ -8,7 +8,7 @@ use serde::Serialize;
 pub(crate) struct Problem {
     /// The kind of problem, the same for all problems of the kind.
     title: &'static str,
-    /// What is wrong, and how to mend it.
+    /// What is wrong, and how to correct it.
     detail: String,
     /// The flag or the key of the scenario at fault.
     key: Option<String>,
@@ -24,7 +24,7 @@ impl Problem {
         Self { title: "This scenario cannot run", detail: detail.into(), key: Some(key.into()) }
     }
 
-    /// Whoever watches has stopped it.
+    /// The caller has stopped it.
     pub(crate) fn stopped() -> Self {
         Self::new("Stopped", "this was stopped before it was done")
     }

@@ -1,8 +1,8 @@
 //! A run, recorded step by step: what every view of a page is made from.
 //!
-//! A **step** is one call of a member's handler, or one fault, with everything that follows at once. The trace tells the call
-//! first and its effects after it, so a [`Recorder`] opens a step with each event that happens *to* a member and adds to it
-//! what the member then does.
+//! A **step** is one call of a member's handler, or one fault, with its immediate effects. The trace has the call first and
+//! its effects after it, so a [`Recorder`] opens a step with each event that happens *to* a member and adds to it what the
+//! member then does.
 
 mod digest;
 mod intervals;
@@ -33,13 +33,13 @@ use intervals::Tracker;
 use parts::{MISSED, RECEIVED, differences, shortened};
 use timers::Timers;
 
-/// Records a run while it happens, as far as the limit goes.
+/// Records a run while it happens, up to the limit.
 pub(crate) struct Recorder {
     model: RunModel,
     limit: usize,
     /// Whether the limit was reached: nothing more is recorded.
     is_cut: bool,
-    /// The members that are down from the beginning, as long as the trace has not told so.
+    /// The members that are down from the beginning and that the trace has not reported as down yet.
     dead: Vec<NodeId>,
     pub(crate) initial: Vec<State>,
     pub(crate) steps: Vec<Step>,
@@ -125,7 +125,7 @@ impl Recorder {
         is_full && !(is_effect && latest.is_some())
     }
 
-    /// The latest step of a member, if it is of this instant.
+    /// The latest step of a member, if it happened at this instant.
     fn latest_of(&self, member: NodeId, at: Time) -> Option<usize> {
         self.latest.get(&member).copied().filter(|&step| self.steps[step].at == at.0)
     }
@@ -141,7 +141,7 @@ impl Recorder {
         self.digest.finish(rest)
     }
 
-    /// What a member is like after everything that was recorded, in the order of the lanes.
+    /// The states of the members after all recorded steps, in the order of the lanes.
     pub(crate) fn states(&self) -> impl Iterator<Item = (NodeId, MemberState)> + Clone {
         self.initial.iter().enumerate().map(|(place, state)| (state.id, self.model.member(place)))
     }
@@ -186,7 +186,7 @@ impl Recorder {
         let (i, member) = (self.steps.len(), event.kind.member());
         let mut causes = self.causes(&event.kind);
         if let Some(member) = member {
-            // What a dead member misses has no part in what it does later.
+            // Messages that a dead member misses are not a cause of what it does later.
             let previous = match event.kind {
                 EventKind::Missed { .. } => None,
                 _ => self.latest.insert(member, i),
@@ -213,7 +213,7 @@ impl Recorder {
         i
     }
 
-    /// The steps that an event is due to, besides its member's previous one.
+    /// The steps that caused an event, besides its member's previous one.
     fn causes(&self, event: &EventKind) -> Vec<usize> {
         let cause = match event {
             EventKind::Received { id, .. } | EventKind::Missed { id, .. } => {
@@ -228,12 +228,12 @@ impl Recorder {
         cause.into_iter().collect()
     }
 
-    /// The step to which an effect of `member` belongs: its latest, if that is of this instant.
+    /// The step to which an effect of `member` belongs: its latest one, if that happened at this instant.
     fn step_of(&mut self, member: NodeId, event: &TraceEvent) -> usize {
         if let Some(step) = self.latest_of(member, event.at) {
             return step;
         }
-        // The trace does not tell that a member starts, or what it is told of others.
+        // The trace does not contain the start of a member, or what the member is told about others.
         let returned = self.steps.iter().rev().take_while(|it| it.at == event.at.0);
         let returned = returned.filter(|it| it.kind == "fault").find_map(|it| it.member);
         let text = match (event.at, returned, &event.kind) {
@@ -332,7 +332,7 @@ impl Recorder {
             let field = step.change[known].1.entry(name).or_insert([from, Value::Null]);
             field[1] = to;
         }
-        // What changes back within a step has not changed.
+        // A field that changes back within a step has not changed.
         step.change[known].1.retain(|_, [from, to]| from != to);
         step.change.retain(|(_, fields)| !fields.is_empty());
     }
@@ -426,7 +426,7 @@ impl Recorder {
                 self.turns.insert(*member, step);
             }
             EventKind::Restarted { member, .. } => drop(self.turns.insert(*member, step)),
-            // A failure detector speaks in the middle of what its timer or a heartbeat sets going.
+            // A failure detector reports in the middle of the effects of its timer or of a heartbeat.
             EventKind::Suspected { member, .. } | EventKind::Trusted { member, .. } => {
                 let mut heads =
                     self.steps[..step].iter_mut().rev().take_while(|it| it.at == event.at.0);
@@ -439,7 +439,7 @@ impl Recorder {
     }
 }
 
-/// Whether people are spared messages of this class unless they ask for them.
+/// Whether messages of this class are hidden by default.
 fn is_background(class: Class) -> bool {
     class != Class::Algorithm
 }

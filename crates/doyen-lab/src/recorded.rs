@@ -15,7 +15,7 @@ use crate::record::{Intervals, Message, Recorder, State, Step, Timer};
 use crate::source::Source;
 use crate::words;
 
-/// The version of the form; it rises when an older page could not read it.
+/// The version of the format; it rises when an older page could not read it.
 const VERSION: u32 = 1;
 
 /// A recorded run.
@@ -42,7 +42,7 @@ pub(crate) struct Run {
     pub(crate) truncated: Option<String>,
     #[serde(rename = "loop")]
     repeats: Option<Loop>,
-    /// What the scenario asks for and does not get.
+    /// The expectations of the scenario that are not met.
     warnings: Vec<String>,
     leases: bool,
     members: Vec<Member>,
@@ -120,7 +120,7 @@ pub(crate) struct Outline<'c> {
     pub(crate) warnings: Vec<String>,
     /// The kinds of messages that were sent besides the recorded ones.
     pub(crate) counted: Vec<&'static str>,
-    /// Stands for what happened after the last recorded step.
+    /// A fingerprint of what happened after the last recorded step.
     pub(crate) rest: u64,
 }
 

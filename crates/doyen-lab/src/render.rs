@@ -30,7 +30,7 @@ enum Form {
     Command,
 }
 
-/// On which ground a picture is drawn.
+/// The background of a picture.
 #[derive(Clone, Copy, Deserialize, Debug, Default)]
 #[serde(rename_all = "lowercase")]
 enum Ground {

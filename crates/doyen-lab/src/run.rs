@@ -78,7 +78,7 @@ fn record(opened: &Opened, limit: usize, progress: Progress<'_>) -> Result<Run, 
     Ok(Run::new(outline, recorder, |_, _, kinds| Metrics::of(case, &summary, kinds)))
 }
 
-/// Runs a scenario that a stranger may have written: it ends after so much at the latest.
+/// Runs a scenario that a stranger may have written: limits end it.
 pub(crate) fn simulate(
     opened: &Opened,
     observer: Option<&mut dyn Observer>,
@@ -98,7 +98,7 @@ pub(crate) fn watched(
     progress: Progress<'_>,
 ) -> Result<Outcome, Problem> {
     let mut report = |events: u64| progress(&json!({ "events": events }).to_string());
-    // All of them watch for as long as the report lives.
+    // All of them observe the run as long as the report lives.
     let watchers = Watchers {
         observer: observer.map(|it| it as &mut dyn Observer),
         monitor: monitor.map(|it| it as &mut dyn Monitor),
@@ -111,7 +111,7 @@ pub(crate) fn watched(
     }
 }
 
-/// Stands for what was not recorded.
+/// A fingerprint of what was not recorded.
 fn rest_of(outcome: &Outcome) -> u64 {
     let parts = [outcome.events, outcome.messages.total, outcome.end.0, u64::from(outcome.stages)];
     parts.into_iter().fold(0, |rest: u64, part| rest.rotate_left(16) ^ part)

@@ -1,6 +1,6 @@
 //! `scale`: the same scenario with another number of members, as curves and as a map of where messages come from.
 //!
-//! Nothing is kept of single messages, so a run of a million members needs no more room than one of five.
+//! Single messages are not stored, so a run of a million members needs no more memory than one of five.
 
 mod buckets;
 mod resize;
@@ -28,7 +28,7 @@ use buckets::Buckets;
 
 /// The points of a curve at most.
 const POINTS: usize = 400;
-/// The rows and columns of the map at most, and the members of a group of which there is one.
+/// The most rows and columns of the map.
 const ROWS: usize = 200;
 const COLUMNS: usize = 120;
 const MAPPED_MEMBERS: usize = 2_000;
@@ -40,7 +40,7 @@ pub(crate) struct Request {
     members: u64,
 }
 
-/// A run in the large.
+/// A run as curves and a map.
 #[derive(Debug, Serialize)]
 pub(crate) struct Answer {
     members: usize,
@@ -54,7 +54,7 @@ pub(crate) struct Answer {
     growth: Option<Growth>,
 }
 
-/// What the formula says of every size up to that of a run that is too large.
+/// The values of the formula for every size up to that of a run that is too large.
 #[derive(Debug, Serialize)]
 struct Growth {
     /// Members and messages.
@@ -63,7 +63,7 @@ struct Growth {
     simulated_up_to: u64,
 }
 
-/// How many messages of a kind had been sent by when.
+/// How many messages of a kind had been sent by each time.
 #[derive(Debug, Serialize)]
 struct Curve {
     name: &'static str,
@@ -127,7 +127,7 @@ fn growth(opened: &Opened, members: u64) -> Growth {
     Growth { points, simulated_up_to: limits::SCALED_MESSAGES }
 }
 
-/// What the formula says of a run that is too large.
+/// The values of the formula for a run that is too large.
 fn predicted(
     case: &Case,
     formula: Option<Formula>,
@@ -164,7 +164,7 @@ impl<'c> Counter<'c> {
     fn new(case: &'c Case) -> Self {
         let members = case.members();
         let kinds = layers::kinds(case.algorithm);
-        // Fine enough to tell the instants of a small run apart.
+        // Fine enough to separate the instants of a small run.
         let width = (case.config.timing.transmission.as_nanos() / 16).max(1);
         let rows = members.len().min(ROWS);
         let is_mapped = members.len() <= MAPPED_MEMBERS;
@@ -224,7 +224,7 @@ impl Monitor for Counter<'_> {
         }
     }
 
-    // Of the rest nothing is counted.
+    // Other events are not counted.
     fn view_changed(&mut self, _: Time, _: u32, _: View) {}
     fn stored(&mut self, _: Time, _: u32, _: Stored) {}
     fn drain_stored(&mut self, _: u32, _: bool) {}

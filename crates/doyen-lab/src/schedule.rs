@@ -1,6 +1,6 @@
 //! A counterexample as a recorded run: the schedule that the checker found, executed again.
 //!
-//! A schedule has no clock but ticks: times show the order of steps, and what only a clock can tell is left out.
+//! A schedule has only ticks and no clock: times show the order of steps, and fields that need a clock are left out.
 
 use doyen_check::counterexample::Counterexample;
 use doyen_check::ending::Ending;

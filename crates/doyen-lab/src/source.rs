@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use crate::problem::Problem;
 use crate::{flags, gallery, limits, schedule};
 
-/// The flags of `doyen sim` that an exploration has no use for. `doyen check` does not have them, because the fault budget stands
-/// for them, or has them for random runs alone.
+/// The flags of `doyen sim` that an exploration cannot use. `doyen check` does not have them, because the fault budget
+/// replaces them, or has them for random runs only.
 #[rustfmt::skip]
 pub const OF_SIM_ALONE: [&str; 22] = [
     "delay", "processing", "bound", "loss", "duplicate", "seed", "until", "crash", "restart", "pause", "clock", "cut",
@@ -29,7 +29,7 @@ pub(crate) struct Source {
     pub(crate) flags: Vec<(String, String)>,
 }
 
-/// A source that makes sense.
+/// A valid source.
 #[derive(Clone, Debug)]
 pub(crate) struct Opened {
     pub(crate) source: Source,
@@ -38,7 +38,7 @@ pub(crate) struct Opened {
 }
 
 impl Source {
-    /// Reads the scenario, applies the flags and checks what comes out.
+    /// Reads the scenario, applies the flags and checks the result.
     pub(crate) fn open(&self) -> Result<Opened, Problem> {
         let written = self.written()?;
         let mut scenario = written.clone();
@@ -50,7 +50,7 @@ impl Source {
             flags::apply(&mut scenario, name, value)?;
         }
         if scenario != written {
-            // What the text expects is about the run without the flags.
+            // The expectations of the text refer to the run without the flags.
             scenario.expect = None;
         }
         check_size(&scenario)?;
@@ -112,7 +112,7 @@ impl Source {
         Ok(Some(file))
     }
 
-    /// What files made from it are called, without the extension.
+    /// The name of files that are made from it, without the extension.
     pub(crate) fn base_name(&self) -> &str {
         let name = self.gallery.as_deref().unwrap_or("scenario");
         name.rsplit('/').next().unwrap_or(name)
@@ -127,7 +127,7 @@ impl Source {
     pub(crate) fn command_of(&self, name: &str) -> String {
         let mut command = format!("doyen {name}");
         let takes = |flag: &str| name == "sim" || !OF_SIM_ALONE.contains(&flag);
-        // No command line unsets what a scenario sets. The scenario that comes out of it all says everything.
+        // No flag unsets what a scenario sets. The resulting scenario, as a file, says everything.
         let is_said = |(flag, value): &(String, String)| !value.is_empty() && takes(flag);
         if !self.flags.iter().all(is_said) {
             return command + " scenario.toml";
@@ -168,13 +168,13 @@ fn check_length(text: &str) -> Result<(), Problem> {
 }
 
 impl Opened {
-    /// The scenario with everything that the flags set.
+    /// The scenario with the values of the flags.
     pub(crate) fn toml(&self) -> String {
         self.scenario.to_toml()
     }
 }
 
-/// Refuses a group that is too large before anything is made for each member.
+/// Rejects a group that is too large before anything is made for each member.
 fn check_size(scenario: &Scenario) -> Result<(), Problem> {
     let count = match &scenario.members {
         Some(MemberList::Count(count)) => *count,
@@ -184,7 +184,7 @@ fn check_size(scenario: &Scenario) -> Result<(), Problem> {
             });
             match ends {
                 Some([Some(first), Some(last)]) => last.saturating_sub(first),
-                _ => 0, // which is refused with a better word
+                _ => 0, // which is rejected with a better message
             }
         }
         Some(MemberList::Listed(ids)) => ids.len() as u64,

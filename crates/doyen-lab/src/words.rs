@@ -1,4 +1,4 @@
-//! The words of a page that no other place has.
+//! The texts of a page that are in no other place.
 
 use doyen_core::config::Mode;
 use doyen_core::members::NodeId;
@@ -7,7 +7,7 @@ use doyen_sim::words::{grouped, listed};
 
 use crate::record::Step;
 
-/// A step as a few sentences: the rules that fired, in words, and what came of it. Nothing, if that says no more than the
+/// A step as a few sentences: the rules that fired, in words, and their result. Nothing if that says no more than the
 /// step's text.
 pub(crate) fn sentence(step: &Step, rules: &[&RuleText]) -> String {
     let Some(member) = step.member else { return String::new() };

@@ -15,7 +15,7 @@ pub struct Initiators {
     times: Vec<Time>,
 }
 
-/// Stored as a range where the ids are consecutive.
+/// Ids, stored as a range if they are consecutive.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Ids {
     Run(Range<u32>),

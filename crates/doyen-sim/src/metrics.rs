@@ -22,7 +22,7 @@ pub use views::Views;
 pub struct Outcome {
     /// The member that all live members follow, if it is the same; `agreed` says whether it is alive.
     pub leader: Option<NodeId>,
-    /// Whether all live members follow the same live member, which leads.
+    /// Whether all live members follow the same live member.
     pub agreed: bool,
     /// What was sent.
     #[serde(flatten)]

@@ -1,16 +1,17 @@
 //! The world in which members live: a virtual clock, a queue of events, a network, disks and faults.
 //!
-//! A [`World`] runs any [`Protocol`] as its host. It keeps the contract at the head of `doyen-core` to the letter,
-//! and is deterministic: what happens depends on the [`Setup`] alone. Of the events of one instant, messages come
-//! first (by kind, then in the order they were sent), then faults, then timers: a message that arrives exactly
-//! at a time-out is in time.
+//! A [`World`] runs any [`Protocol`] as its host. It keeps the contract at the head of `doyen-core` exactly, and is
+//! deterministic: what happens depends on the [`Setup`] alone. Of the events of one instant, messages come first (by
+//! kind, then in the order they were sent), then faults, then timers: a message that arrives exactly at a time-out is
+//! in time.
 //!
-//! A run ends when it is **quiet**: no message of the algorithm is under way, no member waits to enter a critical section or is
-//! inside, no timer is armed but those of background work, and the schedule is done. If background work goes on (heartbeats, retransmissions), the run goes on for `settle` longer, since it may
-//! still set something going. Time and message limits end runs that are never quiet.
+//! A run ends when it is **quiet**: no message of the algorithm is in flight, no member waits to enter a critical section or
+//! is inside, no timer is armed but those of background work, and the schedule is done. If background work continues
+//! (heartbeats, retransmissions), the run continues for `settle` longer, because that work may still start something. Time
+//! and message limits end runs that are never quiet.
 //!
-//! Accounting is always on; it costs a few nanoseconds an event. Watching is not: without an observer no record is
-//! made.
+//! Metrics are always recorded; they cost a few nanoseconds for each event. Events are recorded only if there is an
+//! observer.
 
 mod changes;
 mod client;
@@ -59,7 +60,7 @@ pub use client::Requests;
 pub use snapshot::{Flight, Frozen, Snapshot};
 pub use watch::{Progress, Watchers};
 
-/// Who resumes does so before anything else of that instant; the ranks of messages are above this.
+/// A member that resumes does so before anything else of that instant; the ranks of messages are above this.
 const RESUME_RANK: u8 = 0;
 /// A lease that runs out at an instant has run out for everything else of that instant.
 const LEASE_RANK: u8 = 0;
@@ -72,42 +73,42 @@ const TIMER_RANK: u8 = 200;
 /// Everything that determines a run. Members are named by their position.
 #[derive(Clone, Debug)]
 pub struct Setup<'c, C> {
-    /// Who takes part.
+    /// The members.
     pub members: &'c Members,
     /// What the members are configured with.
     pub config: &'c C,
-    /// The configuration of a member that restarts with another pace, where members have one.
+    /// The configuration of a member that restarts with another timing, if members have one.
     pub with_pace: Option<fn(&C, NodeId, PaceOverride) -> C>,
     /// How the network behaves.
     pub network: NetworkModel,
     /// The rank of each kind of message among those that arrive at the same instant, by kind: from 1 to 99.
     pub ranks: Vec<u8>,
-    /// Who is dead from the beginning.
+    /// The members that are dead from the beginning.
     pub dead: Vec<u32>,
-    /// Whether everybody knows who is dead from the beginning.
+    /// Whether all members know which ones are dead from the beginning.
     pub dead_known: bool,
-    /// Who leads at the beginning.
+    /// The member that leads at the beginning.
     pub leader: Option<NodeId>,
-    /// Who notices that the coordinator is gone, and when.
+    /// The members that detect the failure of the coordinator, and when.
     pub initiators: &'c Initiators,
-    /// Who asks to enter the critical section, and how long it stays; none where there is no section.
+    /// The members that ask to enter the critical section, and how long they stay; none if there is no section.
     pub requests: Option<&'c Requests>,
     /// The fault schedule.
     pub faults: &'c [Fault],
     /// What is done to single messages.
     pub changes: &'c [MessageChange],
-    /// What happens at random.
+    /// Random faults.
     pub chaos: Option<&'c Chaos>,
-    /// The seed of everything random.
+    /// The random seed.
     pub seed: u64,
     /// When the run ends at the latest.
     pub until: Time,
     /// After how many election messages it ends at the latest.
     pub message_limit: u64,
-    /// After how many events it ends at the latest, or when a quarter of so many are pending: whatever multiplies, memory
-    /// stays bounded.
+    /// After how many events it ends at the latest; it also ends when a quarter of that number are pending, so that
+    /// memory stays bounded, whatever multiplies.
     pub event_limit: u64,
-    /// How long background work must have gone on alone before the run counts as quiet; zero if it sets nothing going.
+    /// How long background work must have continued alone before the run counts as quiet; zero if it starts nothing.
     pub settle: Span,
     /// How long it takes to stop what runs under the lease of a retiring leader.
     pub retire: Span,
@@ -133,14 +134,14 @@ pub struct World<'a, 'o, P: Protocol> {
     disks: FastMap<u32, P::Durable>,
     /// Copies of disks, each with the life in which it was made.
     copies: FastMap<u32, (Incarnation, Option<P::Durable>)>,
-    /// Who has lost its disk and has stored nothing since.
+    /// The members that have lost their disks and have stored nothing since.
     diskless: BTreeSet<u32>,
     incarnations: FastMap<u32, Incarnation>,
     clocks: FastMap<u32, u32>,
     pauses: FastMap<u32, Pause<P::Message, P::Timer>>,
     /// Until when each leader may act, where leaders have leases.
     leases: FastMap<u32, Lease>,
-    /// Leaders that have crashed and are survived by a guardian.
+    /// Leaders that have crashed and whose guardians live.
     survived: Vec<Survived<P::Message>>,
     /// Faults that wait for a message.
     watches: Vec<Watch>,
@@ -150,16 +151,16 @@ pub struct World<'a, 'o, P: Protocol> {
     losses: Vec<(Time, usize)>,
     /// Faults whose count was reached in the middle of an event: they are due when its effects are done.
     due: VecDeque<usize>,
-    /// Whether an observer, a monitor, a fault or a change wants to know of every message.
+    /// Whether an observer, a monitor, a fault or a change needs every message.
     watched: bool,
     /// The programs that ask to enter the critical section, where there is one.
     clients: Option<Clients>,
     metrics: Recorder,
-    /// Also the number of the latest, for those who watch: who watches four billion messages sees some numbers twice.
+    /// Also the number of the latest one, for observers: after four billion messages numbers repeat.
     messages_sent: u64,
-    /// Messages under way, timers armed and faults left that keep a run from being quiet.
+    /// Messages in flight, armed timers and remaining faults that keep a run from being quiet.
     work: u64,
-    /// Messages under way and timers armed of background work.
+    /// Messages in flight and armed timers of background work.
     background: u64,
     quiet_since: Option<Time>,
     observer: Option<&'o mut dyn Observer>,
@@ -174,7 +175,7 @@ pub struct World<'a, 'o, P: Protocol> {
 /// What each member is configured with.
 struct Configs<'a, C> {
     usual: &'a C,
-    /// Members that have been restarted with another pace.
+    /// Members that have been restarted with another timing.
     others: FastMap<u32, Rc<C>>,
 }
 
@@ -192,7 +193,7 @@ impl<C> Configs<'_, C> {
 struct Armed {
     arming: u32,
     due: Time,
-    /// Since when it waits, and for how long by its member's clock, whatever the rate.
+    /// Since when it waits, and for how long by its member's clock, whatever the clock's rate.
     since: Time,
     wait: u64,
 }
@@ -207,9 +208,9 @@ enum Item<M, T> {
     /// The fault of this number.
     Fault(usize),
     Chaos(ChaosKind),
-    /// A member notices that the coordinator is gone.
+    /// A member detects that the coordinator has failed.
     Campaign(u32),
-    /// The client of a member is to ask so often to enter the critical section.
+    /// The client of a member is to ask this many times to enter the critical section.
     Ask {
         member: u32,
         repeat: u32,
@@ -221,7 +222,7 @@ enum Item<M, T> {
     },
     /// Everything has been stopped that ran under the lease of a retiring leader.
     Retired(u32),
-    /// The guardian of this survived leader looks what it has to do.
+    /// The guardian of this dead leader checks what it has to do.
     Guardian(usize),
     /// A random fault is over.
     Over(Ending),
@@ -252,7 +253,7 @@ struct Watch {
 enum Ending {
     /// The member restarts, if the life that the fault ended was its last.
     Crash { member: u32, life: Incarnation },
-    /// The link is mended, if nothing has healed the network meanwhile.
+    /// The link is repaired, if nothing has healed the network meanwhile.
     Cut { from: u32, to: u32, era: u32 },
 }
 
@@ -266,11 +267,11 @@ struct Delivery<M> {
     message: M,
 }
 
-/// What a member does of itself it does at once; only a receipt takes processing time.
+/// A member reacts to its own timers and commands at once; only a receipt takes processing time.
 const AT_ONCE: Span = Span::ZERO;
 
 impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
-    /// A world at its beginning: everybody has started, nothing has happened.
+    /// A world at its beginning: all members have started, nothing has happened.
     pub fn new(setup: &'a Setup<'a, P::Config>, watchers: Watchers<'o>) -> Self {
         let Watchers { observer, monitor, progress } = watchers;
         let count = setup.members.len();
@@ -388,7 +389,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         self.count_overdue_leases();
         let (never_sent, snapshot) = (self.never_sent(), self.recorded_cut());
         let multicast = self.delivered();
-        // What was pending may be large, and so are the views of all members.
+        // The pending events may be large, and so are the views of all members.
         drop(self.queue);
         let member = |member: u32| &self.members[self.processes.present(member)];
         let everybody = || (0..self.members.len()).map(member);
@@ -415,7 +416,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         self.background == 0 || settle == Span::ZERO || self.now - since > settle
     }
 
-    /// Everybody has started; now they do what they wish to, and the dead are dead already.
+    /// All members have started; now their first effects are executed, and members that begin dead are dead already.
     fn begin(&mut self, mut wishes: Vec<(NodeId, Effects<P>)>, out: &mut Effects<P>) {
         wishes.sort_by_key(|&(id, _)| id);
         let position = |id| self.setup.members.position(id).map(|position| position as u32);
@@ -450,7 +451,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         }
     }
 
-    /// An empty collection of effects. Only those who watch ask for rules.
+    /// An empty collection of effects. It records rules only if there is an observer.
     fn effects(&self) -> Effects<P> {
         if self.observer.is_some() { Effects::new() } else { Effects::unexplained() }
     }
@@ -487,7 +488,8 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         }
     }
 
-    /// Something happens that is no delivery. Apart from it, so that the way of a delivery is short.
+    /// Handles an event that is not a delivery. This is a separate function, so that the code of a delivery stays
+    /// short.
     #[inline(never)]
     fn happen_besides(&mut self, next: Next, out: &mut Effects<P>) {
         let at = Time(next.at);
@@ -514,7 +516,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
     }
 }
 
-/// Something small as one word, for the fingerprint.
+/// A small value as one word, for the fingerprint.
 #[inline]
 fn digest_of(thing: impl Hash) -> u64 {
     let mut hasher = FastHasher::default();
@@ -522,7 +524,7 @@ fn digest_of(thing: impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// Member `id` as all start together, and what it wants done, if anything.
+/// Member `id` as it is when all start together, and its effects, if any.
 fn found<P: Protocol>(setup: &Setup<'_, P::Config>, id: NodeId) -> (P, Option<Effects<P>>) {
     let origin = Origin::Founding { leader: setup.leader };
     let boot = Boot::new(Incarnation(1), None, origin);

@@ -1,4 +1,4 @@
-//! What goes wrong, in words, with the flag that says the same where there is one.
+//! Faults in words, with the flag that says the same if there is one.
 
 use doyen_core::members::NodeId;
 use doyen_core::protocol::AdminCommand;
@@ -83,13 +83,13 @@ fn rate(rate_ppm: u32) -> f64 {
     f64::from(rate_ppm) / 1e6
 }
 
-/// Exceptions of the network, each as a sentence without its end. `bound`: how long members think that messages take.
+/// Link overrides, each as a sentence without its end. `bound`: how long members think that messages take.
 pub(super) fn links(rules: &[LinkOverride], bound: Span) -> Vec<String> {
     let mut sentences: Vec<String> = Vec::new();
     let mut rules = rules.iter().peekable();
     while let Some(rule) = rules.next() {
         let mut ends = ends(rule);
-        // Nearly always the way back is the same, and one sentence says both.
+        // The opposite direction nearly always has the same override, and one sentence says both.
         if let Some(id) = rule.from.xor(rule.to)
             && rules.next_if(|&next| *next == reversed(rule)).is_some()
         {
@@ -104,18 +104,18 @@ pub(super) fn links(rules: &[LinkOverride], bound: Span) -> Vec<String> {
     sentences
 }
 
-/// The same exception for messages that go the other way.
+/// The same override for the opposite direction.
 fn reversed(rule: &LinkOverride) -> LinkOverride {
     LinkOverride { from: rule.to, to: rule.from, ..rule.clone() }
 }
 
-/// Which way the messages of an exception go: ` from 2 to 3`.
+/// The direction of the messages of an override: ` from 2 to 3`.
 fn ends(rule: &LinkOverride) -> String {
     let member = |id: Option<NodeId>, word: &str| id.map(|id| format!(" {word} {id}"));
     [member(rule.from, "from"), member(rule.to, "to")].into_iter().flatten().collect()
 }
 
-/// An exception of the network, as a sentence without its end.
+/// A link override, as a sentence without its end.
 fn link(rule: &LinkOverride, ends: &str) -> String {
     let kind =
         rule.kind.as_ref().map_or_else(|| "messages".to_owned(), |kind| format!("{kind} messages"));
@@ -133,7 +133,7 @@ pub(super) fn percent(share: f64) -> String {
     format!("{}%", share * 100.0)
 }
 
-/// What happens at random, a sentence without its end for each kind.
+/// Random faults, a sentence without its end for each kind.
 pub(super) fn at_random(chaos: &Chaos) -> Vec<String> {
     let sentence = |kind: ChaosKind| {
         let (every, lasting) = chaos.rate(kind)?;

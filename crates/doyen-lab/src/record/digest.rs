@@ -1,5 +1,5 @@
-//! A fingerprint of a run: what happened, when and to whom, not the words for it. A link carries it, so that a page
-//! notices when a later version of doyen makes another run of the same scenario.
+//! A fingerprint of a run: what happened, when and to which member, not the words for it. A link carries it, so that a
+//! page notices when a later version of doyen makes another run of the same scenario.
 
 use std::hash::{Hash, Hasher};
 
@@ -14,7 +14,7 @@ impl Digest {
     pub(super) fn add(&mut self, event: &TraceEvent) {
         let hasher = &mut self.0;
         match &event.kind {
-            // How a member names what it waits for is its own affair.
+            // The fingerprint does not depend on the names of timers.
             EventKind::Armed { .. } | EventKind::Disarmed { .. } | EventKind::Noted { .. } => {
                 return;
             }

@@ -1,5 +1,5 @@
-//! From when to when: who led, who held a lease, who waited for the critical section and who was inside, who was down, when
-//! nobody led or several did, what was cut off.
+//! Intervals: which member led, held a lease, waited for the critical section, was inside it or was down; when no member
+//! led or several did; which links were cut.
 //!
 //! Leadership is counted as the simulator's metrics count it: where leaders have leases, a member leads while its lease
 //! runs, whatever it believes.
@@ -24,7 +24,7 @@ pub(crate) struct Intervals {
     down: Vec<Interval>,
     paused: Vec<Interval>,
     downtime: Vec<(u64, Option<u64>)>,
-    /// When several led, or when several were inside.
+    /// When several members led, or were inside.
     overlap: Vec<Overlap>,
     partition: Vec<Partition>,
     cuts: Vec<Cut>,
@@ -62,7 +62,7 @@ struct Cut {
     b: NodeId,
 }
 
-/// Follows what lasts.
+/// Records intervals.
 pub(super) struct Tracker {
     purpose: Purpose,
     leases: bool,
@@ -70,7 +70,7 @@ pub(super) struct Tracker {
     done: Intervals,
 }
 
-/// Since when each thing lasts for one member.
+/// The beginnings of the open intervals of one member.
 struct Member {
     id: NodeId,
     leads: Option<Leading>,
@@ -87,7 +87,7 @@ struct Member {
 struct Leading {
     from: Time,
     term: Term,
-    /// Until when at the latest, where there are leases.
+    /// Its latest end, if there are leases.
     deadline: Option<Time>,
 }
 
@@ -152,7 +152,7 @@ impl Tracker {
         }
     }
 
-    /// A member waits or is inside no longer; without a time it does until the end.
+    /// A member no longer waits or is inside; without a time, the interval lasts until the end.
     fn close_section(&mut self, place: usize, at: Option<Time>) {
         let member = &self.members[place];
         let (section, since) = member.section;
@@ -197,8 +197,8 @@ impl Tracker {
         }
     }
 
-    /// Takes note of what no state tells: changes of the network, and old processes. `before` is where the member of the event
-    /// is shown, and its state before.
+    /// Takes note of what no member's state shows: changes of the network, and old processes. `before` is the place of the
+    /// event's member, and its state before.
     pub(super) fn note(&mut self, event: &TraceEvent, before: Option<(usize, MemberState)>) {
         match (&event.kind, before) {
             // A second process starts beside the first, which may hold a lease.
@@ -331,7 +331,7 @@ fn sweep(leader: &[Interval], end: u64) -> (Vec<(u64, Option<u64>)>, Vec<Overlap
 }
 
 impl Intervals {
-    /// How long nobody led, and how long several led or were inside, in a run that ends at `end`.
+    /// How long no member led, and how long several led or were inside, in a run that ends at `end`.
     pub(crate) fn totals(&self, end: u64) -> (u64, u64) {
         let length = |from: u64, to: Option<u64>| to.unwrap_or(end).saturating_sub(from);
         let downtime = self.downtime.iter().map(|&(from, to)| length(from, to)).sum();

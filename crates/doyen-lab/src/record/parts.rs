@@ -11,11 +11,12 @@ use serde_json::{Value, json};
 
 use crate::limits;
 
-/// The fate of most messages, which is left out where it is written.
+/// The fate of most messages, which is left out of the JSON.
 pub(super) const RECEIVED: &str = "received";
 pub(super) const MISSED: &str = "receiver down";
 
-/// One call of a handler, or one fault. Its number is its place; what is empty or false is left out where it is written.
+/// One call of a handler, or one fault. Its number is its place in the list; fields that are empty or false are left out
+/// of the JSON.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub(crate) struct Step {
     pub(crate) at: u64,
@@ -45,7 +46,7 @@ pub(crate) struct Step {
     pub(crate) deeds: Vec<String>,
 }
 
-/// A message, and what became of it. Its number is its place.
+/// A message and its fate. Its number is its place in the list.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub(crate) struct Message {
     pub(crate) kind: usize,
@@ -123,7 +124,7 @@ fn section(state: MemberState) -> &'static str {
     }
 }
 
-/// A list that grows without end would grow without end here too.
+/// The length is limited, because some lists grow without end.
 pub(super) fn shortened(text: &str) -> String {
     match text.char_indices().nth(limits::MESSAGE_TEXT) {
         Some((end, _)) => format!("{}…", &text[..end]),

@@ -1,4 +1,4 @@
-//! When each timer was armed, and when it was no longer.
+//! The intervals in which timers were armed.
 
 use doyen_core::members::NodeId;
 use doyen_sim::hash::FastMap;
@@ -54,7 +54,7 @@ impl Timers {
         }
     }
 
-    /// All timers of a member end with it.
+    /// All timers of a member end when it crashes.
     pub(super) fn crash(&mut self, member: NodeId, at: Time) {
         let list = &mut self.list;
         self.armed.retain(|(owner, _), timer| {

@@ -1,4 +1,4 @@
-//! Counts over time in a fixed number of buckets. When time goes on beyond the last one, each two become one.
+//! Counts over time in a fixed number of buckets. When time passes the last bucket, each two buckets become one.
 
 /// Counts by time and lane.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ struct Bucket {
 }
 
 impl Buckets {
-    /// At most so many buckets of `lanes` counts each, the first of which spans `width` nanoseconds.
+    /// At most this many buckets of `lanes` counts each; a bucket spans `width` nanoseconds at first.
     pub(super) fn new(most: usize, lanes: usize, width: u64) -> Self {
         Self { most, lanes, width, buckets: Vec::new() }
     }
@@ -51,7 +51,7 @@ impl Buckets {
         self.width = self.width.saturating_mul(2);
     }
 
-    /// How much a lane had counted by when, where it counted anything.
+    /// The running total of a lane at each time at which it counted something.
     pub(super) fn cumulative(&self, lane: usize) -> Vec<(u64, u64)> {
         let mut total = 0;
         let mut points = Vec::new();

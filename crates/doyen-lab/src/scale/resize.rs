@@ -1,8 +1,8 @@
 //! A scenario with another number of members: each member that it names becomes the one in the same place.
 //!
-//! The highest stays the highest and the lowest the lowest. In a larger group, whoever starts an election or asks to enter
-//! stays the r-th lowest, which is what costs are about; everybody else keeps the distance to the nearer end. In a smaller group all keep
-//! their share of the way.
+//! The highest stays the highest and the lowest the lowest. In a larger group, a member that starts an election or asks to
+//! enter stays the r-th lowest, because costs depend on r; every other member keeps its distance to the nearer end. In a
+//! smaller group all keep their relative position.
 
 use doyen_core::members::{Members, NodeId};
 use doyen_sim::fault::Action;
@@ -35,7 +35,7 @@ pub(super) fn resized(opened: &Opened, count: u64) -> Result<Scenario, Problem> 
     Ok(scenario)
 }
 
-/// Where members are, and where they come to be.
+/// The old and the new places of members.
 struct Places<'o> {
     old: &'o Members,
     first: u32,
@@ -77,7 +77,7 @@ impl Places<'_> {
             ids.dedup();
         };
         distinct(&mut scenario.dead);
-        // Somebody is left in a small group too.
+        // A small group keeps at least one member too.
         if scenario.dead.len() == self.count {
             scenario.dead.remove(0);
         }
@@ -96,7 +96,7 @@ impl Places<'_> {
                 }
             });
         }
-        // As many voters as there were, if there are so many members, and a majority of them.
+        // The same number of voters, if there are that many members, and a majority of them.
         scenario.voters = scenario.voters.map(|voters| voters.min(self.count as u32));
         scenario.votes = scenario.votes.filter(|_| self.count >= self.old.len());
         scenario.sets = scenario.sets.filter(|sets| sets.suits(self.count).is_ok());
@@ -112,7 +112,7 @@ impl Places<'_> {
                 _ => fault.members_mut().into_iter().for_each(|(_, id)| *id = self.moved(*id)),
             }
         }
-        // Two that have become one have no link between them.
+        // Two members that have become one have no link between them.
         scenario.link.retain(|link| link.from.is_none() || link.from != link.to);
         scenario.fault.retain(|fault| match &fault.what {
             Action::Cut { from, to } | Action::Mend { from, to } => from != to,

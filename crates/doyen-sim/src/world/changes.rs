@@ -1,4 +1,4 @@
-//! What a scenario does to single messages.
+//! Changes of single messages by a scenario.
 
 use doyen_core::protocol::{Message, Protocol};
 
@@ -22,7 +22,7 @@ impl<P: Protocol> World<'_, '_, P> {
                 found = found.or((*left == 0).then_some(entry.change));
             }
         }
-        // What the scenario does to this very message comes first, and uses up nothing else.
+        // A change of this very message comes first, and uses up no other change.
         found.or_else(|| {
             let loss = self.losses.iter().position(|&(_, kind)| kind == number)?;
             self.losses.remove(loss);
@@ -30,7 +30,8 @@ impl<P: Protocol> World<'_, '_, P> {
         })
     }
 
-    /// The messages that are to be changed and that nobody has sent: `6:1:OK`, or `OK@7ms` for the next one of a kind.
+    /// The messages that are to be changed and that no member has sent: `6:1:OK`, or `OK@7ms` for the next one of a
+    /// kind.
     pub(super) fn never_sent(&self) -> Vec<String> {
         let changes = self.changes_left.iter().zip(self.setup.changes);
         let single = changes.filter(|(left, _)| **left > 0).map(|(_, it)| it.message.to_string());

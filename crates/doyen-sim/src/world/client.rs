@@ -2,8 +2,8 @@
 //!
 //! Each member has one client. It asks at the times of the scenario, stays inside for a time that it draws, leaves, and asks
 //! again after another time, as often as the scenario says. A client that is to ask while its member waits or is inside asks
-//! when it has left. The client is part of the member's process: it sleeps in a pause and dies in a crash; after a restart it
-//! asks at the times that are left.
+//! when it has left. The client is part of the member's process: it is paused with the member and dies with it; after a
+//! restart it asks at the times that are left.
 //!
 //! Where entries have fences, a client writes to a resource when it enters and when it leaves, and a write that a pause has
 //! interrupted is made when the member resumes, before it can look at a clock. The resource refuses a fence lower than the
@@ -23,16 +23,16 @@ use crate::network::DelayModel;
 use crate::time::Time;
 use crate::trace::EventKind;
 
-/// What the clients do.
+/// The behaviour of the clients.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Requests {
-    /// Who asks, and when.
+    /// The members that ask, and when.
     pub who: Initiators,
     /// How long a member stays inside.
     pub hold: DelayModel,
     /// How often each asks.
     pub repeat: u32,
-    /// From leaving to asking again.
+    /// The time from leaving to asking again.
     pub think: DelayModel,
 }
 
@@ -43,10 +43,10 @@ impl Requests {
     }
 }
 
-/// All clients, and what is measured of them.
+/// All clients, and their metrics.
 pub(super) struct Clients {
     by_member: FastMap<u32, Client>,
-    /// The client that is leaving of its own will at this moment.
+    /// The client that is leaving at this moment because its stay is over.
     leaving: Option<u32>,
     /// The highest fence that the resource has seen.
     highest: Fence,
@@ -81,7 +81,7 @@ impl Clients {
 }
 
 impl<P: Protocol> World<'_, '_, P> {
-    /// Schedules what the clients do of themselves. Who asks at the beginning does so now.
+    /// Schedules the requests of the clients. Members that ask at the beginning do so now.
     pub(super) fn schedule_requests(&mut self, out: &mut Effects<P>) {
         let Some(requests) = self.setup.requests else { return };
         for (id, at) in requests.who.iter() {
@@ -96,7 +96,7 @@ impl<P: Protocol> World<'_, '_, P> {
         }
     }
 
-    /// The client of a member is to ask so often, one time after the other, beginning now.
+    /// The client of a member is to ask this many times, one after the other, beginning now.
     pub(super) fn ask(&mut self, member: u32, times: u32, out: &mut Effects<P>) {
         let Some(clients) = &mut self.clients else { return };
         match self.members[member].status {
@@ -196,8 +196,8 @@ impl<P: Protocol> World<'_, '_, P> {
         self.ask_again(member);
     }
 
-    /// The timer that ends a member's stay is due while the member is paused: whoever asks whether it is inside is told that it
-    /// is not, though it cannot say so itself.
+    /// The timer that ends a member's stay is due while the member is paused: from then on the member does not count as
+    /// inside, though it cannot report that itself.
     pub(super) fn end_overdue_stay(&mut self, member: u32, timer: P::Timer) {
         let protocol = &self.members[member].protocol;
         if self.clients.is_none() || protocol.hold() != Some(timer) {
@@ -218,8 +218,8 @@ impl<P: Protocol> World<'_, '_, P> {
         }
     }
 
-    /// A view as those see it who ask the clock: a stay that has ended is over, though its member resumes with other things
-    /// first.
+    /// A view according to the clock: a stay that has ended is over, even if its member handles other events first when it
+    /// resumes.
     pub(super) fn by_the_clock(&self, member: u32, view: View) -> View {
         let client = self.clients.as_ref().and_then(|it| it.by_member.get(&member));
         match client.and_then(|client| client.ended) {

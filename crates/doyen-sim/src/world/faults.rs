@@ -1,4 +1,4 @@
-//! What is done to the members from outside: elections called, the fault schedule and faults drawn at random.
+//! What happens to the members from outside: elections that are called, the fault schedule and random faults.
 
 use super::pause::Waiting;
 use super::roster::Status;
@@ -13,8 +13,8 @@ use doyen_core::protocol::{AdminCommand, Effect, Effects, Event, Notice, Protoco
 use doyen_core::time::Span;
 
 impl<P: Protocol> World<'_, '_, P> {
-    /// Puts the fault schedule and the first random faults into the queue. Who notices at once does so now: a million
-    /// events need not be queued for that.
+    /// Puts the fault schedule and the first random faults into the queue. Initiators that start at once do so now: a
+    /// million events need not be queued for that.
     pub(super) fn schedule(&mut self, out: &mut Effects<P>) {
         let faults = self.setup.faults;
         for (fault, entry) in faults.iter().enumerate() {
@@ -44,12 +44,12 @@ impl<P: Protocol> World<'_, '_, P> {
         }
     }
 
-    /// Where a member is that a scenario names: only members are named there.
+    /// The position of a member that a scenario names: a scenario names only members.
     fn position(&self, id: NodeId) -> u32 {
         self.setup.members.position(id).map_or(0, |position| position as u32)
     }
 
-    /// The number of a kind of messages that a scenario names: only kinds that are sent are named there.
+    /// The number of a kind of messages that a scenario names: a scenario names only kinds that exist.
     fn kind_number(&self, name: &str) -> usize {
         self.metrics.kinds.iter().position(|kind| kind.name == name).unwrap_or_default()
     }
@@ -106,7 +106,7 @@ impl<P: Protocol> World<'_, '_, P> {
         self.schedule_chaos(kind);
     }
 
-    /// A random fault is over. Something else may have ended it before, and begun anew.
+    /// A random fault is over. Something else may have ended it earlier, and another fault may have begun.
     pub(super) fn end(&mut self, ending: &Ending, out: &mut Effects<P>) {
         match *ending {
             Ending::Crash { member, life } if life == self.life(member) => {
@@ -119,13 +119,13 @@ impl<P: Protocol> World<'_, '_, P> {
         }
     }
 
-    /// The life that a member lives, or the last that it lived.
+    /// The present life of a member, or its last one.
     pub(super) fn life(&self, member: u32) -> Incarnation {
         self.incarnations.get(&member).copied().unwrap_or(Incarnation(1))
     }
 
-    /// Counts a message for the faults that wait for it. A member may be in the middle of its effects, so a crash alone
-    /// happens at once, for it cuts a broadcast short; everything else is due when they are done.
+    /// Counts a message for the faults that wait for it. A member may be in the middle of its effects, so only a crash
+    /// happens at once, because it cuts a broadcast short; every other fault happens when the effects are done.
     pub(super) fn count(&mut self, who: u32, was_sent: bool, which: usize) {
         let mut reached = Vec::new();
         let processes = &self.processes;
@@ -151,7 +151,7 @@ impl<P: Protocol> World<'_, '_, P> {
         }
     }
 
-    /// Does what became due in the middle of an event, now that the effects of the event are done.
+    /// Executes the faults that became due in the middle of an event, now that the effects of the event are done.
     pub(super) fn catch_up(&mut self, out: &mut Effects<P>) {
         while let Some(fault) = self.due.pop_front() {
             self.perform(&self.setup.faults[fault].what, out);
@@ -201,7 +201,7 @@ impl<P: Protocol> World<'_, '_, P> {
             }
             Action::Campaign(member) => self.campaign(self.process(member), out),
             Action::Command { member, command } => self.command(self.process(member), command, out),
-            // Every single change is scheduled as an order.
+            // Every single change is scheduled as a command.
             Action::Attributes { .. } => {}
         }
     }
@@ -260,7 +260,7 @@ impl<P: Protocol> World<'_, '_, P> {
         );
     }
 
-    /// Something happens to a member that those who watch are told of.
+    /// Handles an event of a member, and reports it to the observers.
     pub(super) fn instruct(
         &mut self,
         member: u32,
@@ -281,8 +281,8 @@ impl<P: Protocol> World<'_, '_, P> {
         self.act(member, AT_ONCE, out);
     }
 
-    /// Hands an event to a member that is up; whoever judges learns what was wanted of it. A leader that is not about to
-    /// hand over has nothing to retire from: its host may have meant a former office.
+    /// Hands an event to a member that is up, and reports a command to the monitor. For a leader that is not about to
+    /// transfer leadership, the end of its work means nothing: its host may have meant an earlier leadership.
     pub(super) fn hand(
         &mut self,
         position: u32,
@@ -303,7 +303,7 @@ impl<P: Protocol> World<'_, '_, P> {
             }
         }
         state.handle(self.configs.of(position), event, out);
-        // One that rejoins has nothing above its session yet that could heed an order.
+        // A member that rejoins has no algorithm above its session yet that could obey a command.
         let refused = Effect::Inform(Notice::Refused(Refusal::Rejoining));
         if let (Some(monitor), Some(order)) = (&mut self.monitor, order)
             && !(P::has_sessions(self.setup.config) && out.list().contains(&refused))
@@ -347,8 +347,8 @@ impl<P: Protocol> World<'_, '_, P> {
         self.publish_lease(position);
     }
 
-    /// From now on the member's clock runs at `rate_ppm`, and it jumps ahead: armed timers are due sooner. What a
-    /// timer has left to wait runs at the new rate too; one that a pause holds up is due since it was.
+    /// From now on the member's clock runs at `rate_ppm`, and it jumps ahead: armed timers are due sooner. The
+    /// remaining wait of a timer runs at the new rate too; a timer that a pause holds up has been due since its time.
     fn set_clock(&mut self, position: u32, rate_ppm: u32, jump: u64) {
         let old = self.clocks.insert(position, rate_ppm).unwrap_or(1_000_000);
         let mut timers: Vec<(P::Timer, Armed)> = (self.armed.iter())
@@ -367,7 +367,7 @@ impl<P: Protocol> World<'_, '_, P> {
             self.disarm(position, timer);
             self.arm_at(position, timer, moved(armed.due), (armed.since, armed.wait));
         }
-        // Those who act on a lease go by the same clock, also where its holder has stepped down.
+        // Programs that act under a lease use the same clock, even if its holder has stepped down.
         if let Some(monitor) = &mut self.monitor {
             monitor.clock_changed(now, position, &moved);
         }

@@ -1,7 +1,7 @@
-//! Guardians: a leader has crashed, its machine lives, and what is left of it there releases its lease.
+//! Guardians: a leader has crashed, its machine lives, and its guardian there releases its lease.
 //!
-//! When that may be is decided by [`Remains`], as on a real machine. Those who judge are told when the lease is in truth no
-//! longer relied on, whatever the guardian does.
+//! [`Remains`] decides when that may be, as on a real machine. The monitor is told when nothing relies on the lease any
+//! more, whatever the guardian does.
 
 use doyen_core::handover::{Duty, Remains, Work, last_messages};
 use doyen_core::members::{NodeId, Term};
@@ -25,7 +25,7 @@ pub(super) struct Survived<M> {
 }
 
 impl<P: Protocol> World<'_, '_, P> {
-    /// What a leader with a lease leaves if it crashes now.
+    /// What a leader with a lease leaves behind if it crashes now.
     pub(super) fn remains(
         &self,
         position: u32,
@@ -49,7 +49,7 @@ impl<P: Protocol> World<'_, '_, P> {
         })
     }
 
-    /// The leader is dead. Its guardian looks at once, and whenever something is over.
+    /// The leader is dead. Its guardian checks at once, and whenever something has ended.
     pub(super) fn guard(&mut self, survived: Survived<P::Message>) {
         let number = self.survived.len();
         for at in [self.now, survived.job_ends, survived.remains.permit] {
@@ -77,8 +77,8 @@ impl<P: Protocol> World<'_, '_, P> {
         }
         let (member, rules) = (self.id(position), std::mem::take(&mut self.survived[number].rules));
         self.record(EventKind::Released { member, rules });
-        // Whoever judges is not told of messages that the member itself does not send: it may run again by now, in a later
-        // term or without its disk, and they bind nothing of it.
+        // The monitor is not told of messages that the member itself does not send: the member may run again by now, in a
+        // later term or without its disk, and these messages do not bind it.
         let monitor = self.monitor.take();
         let seat = self.members.seat(position);
         for (to, message) in last_messages {

@@ -1,4 +1,4 @@
-//! The world as the host of one member: it does what the member wants done.
+//! The world as the host of one member: it executes the member's effects.
 
 use doyen_core::host::{self, Host};
 use doyen_core::members::NodeId;
@@ -11,8 +11,9 @@ use crate::metrics::Sight;
 use crate::trace::EventKind;
 
 impl<P: Protocol> World<'_, '_, P> {
-    /// Does what a member wants done, in order, until it is done or the member has died: of the event itself or of an
-    /// effect. Messages leave and waits begin after `lag`: nobody waits for an answer before the question has left.
+    /// Executes the effects of a member, in order, until all are done or the member has died: because of the event
+    /// itself or of an effect. Messages leave and waits begin after `lag`: no member waits for an answer before the
+    /// question has left.
     pub(super) fn act(&mut self, position: u32, lag: Span, out: &mut Effects<P>) {
         if out.elections() > 0 && self.members[position].status == Status::Up {
             self.metrics.election(self.now, out.elections());
@@ -21,7 +22,7 @@ impl<P: Protocol> World<'_, '_, P> {
             }
         }
         if self.members[position].status == Status::Up {
-            // A member that dies on the way wants nothing more.
+            // A member that dies on the way has no more effects.
             let _ = host::apply(out.drain(), &mut MemberHost { world: self, position, lag });
         }
         out.clear();
@@ -34,7 +35,7 @@ impl<P: Protocol> World<'_, '_, P> {
         let member = &mut self.members[position];
         let led = std::mem::replace(&mut member.leads, leads);
         match (led, leads) {
-            // It is the lease that counts, where there is one.
+            // The lease counts, where there is one.
             _ if P::has_leases(self.setup.config) => {}
             (false, true) => self.metrics.reign_begins(self.now, position),
             (true, false) => self.metrics.reign_ends(self.now),
@@ -64,7 +65,7 @@ struct MemberHost<'w, 'a, 'o, P: Protocol> {
 }
 
 impl<P: Protocol> MemberHost<'_, '_, '_, P> {
-    /// A script may crash a member by what it sends, and a process may end by what it says.
+    /// The schedule may crash a member because of a message that it sends, and a process may end itself by an effect.
     #[inline]
     fn still_up(&self) -> Result<(), Died> {
         if self.world.members[self.position].status == Status::Up { Ok(()) } else { Err(Died) }

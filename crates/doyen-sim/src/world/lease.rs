@@ -1,11 +1,11 @@
-//! Leases: until when those who act for a leader may.
+//! Leases: until when programs may act for a leader.
 //!
-//! A member names the timer that ends its lease; here its deadline is looked up after every event, told to those who
-//! watch, and counted in the metrics: with leases a member leads while its lease runs, whatever it believes. A paused
-//! leader believes that it leads when its time has long been over.
+//! A member names the timer that ends its lease; here its deadline is looked up after every event, reported to the
+//! observers, and counted in the metrics: with leases a member leads while its lease runs, whatever it believes. A
+//! paused leader still believes that it leads when its lease has long been over.
 //!
-//! Those who judge learn also what binds each member to a leader, and until when at least: by the fastest clock that is
-//! allowed, whatever the member's own clock does.
+//! The monitor also learns what binds each member to a leader, and the earliest end of that: by the fastest clock that
+//! is allowed, whatever the member's own clock does.
 
 use doyen_core::protocol::{Bonds, Protocol};
 
@@ -24,7 +24,7 @@ pub(super) struct Lease {
 }
 
 impl<P: Protocol> World<'_, '_, P> {
-    /// Looks whether the lease of a member is another than before; where there are no leases, does nothing at all.
+    /// Checks whether the lease of a member has changed; does nothing if there are no leases.
     #[inline]
     pub(super) fn publish_lease(&mut self, position: u32) {
         if !P::has_leases(self.setup.config) {
@@ -50,7 +50,7 @@ impl<P: Protocol> World<'_, '_, P> {
         }
     }
 
-    /// What binds a member that is alive. What names a timer that is not armed is over.
+    /// What binds a live member. A binding whose timer is not armed is over.
     fn bonds(&self, position: u32) -> Bonds<Counted> {
         let over = Counted { since: Time::ZERO, wait: 0 };
         let counted = |timer| self.armed.get(&(position, timer)).map_or(over, Armed::counted);
@@ -81,7 +81,7 @@ impl<P: Protocol> World<'_, '_, P> {
         );
     }
 
-    /// Leases that have run out by now, though their holders have not noticed.
+    /// Handles leases that have run out by now, though their holders have not noticed.
     pub(super) fn count_overdue_leases(&mut self) {
         let now = self.now;
         let overdue = self.leases.values_mut().filter(|lease| lease.counted && lease.until <= now);
@@ -99,7 +99,7 @@ impl<P: Protocol> World<'_, '_, P> {
 }
 
 impl Armed {
-    /// The time it counts, for those who reckon with other clocks.
+    /// The time that it counts, for readers with other clocks.
     fn counted(&self) -> Counted {
         Counted { since: self.since, wait: self.wait }
     }

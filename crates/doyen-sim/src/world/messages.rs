@@ -1,4 +1,4 @@
-//! Messages: sent, under way, delivered.
+//! Messages: sent, in flight, delivered.
 
 use doyen_core::members::NodeId;
 use doyen_core::protocol::{Class, Effects, Event, Message, Protocol, name_of};
@@ -13,7 +13,7 @@ use crate::queue::Next;
 use crate::time::Time;
 use crate::trace::EventKind;
 
-/// What is counted of a message.
+/// What the metrics need of a message.
 #[derive(Clone, Copy)]
 struct Sort {
     kind: usize,
@@ -51,7 +51,7 @@ impl Sort {
 }
 
 impl<P: Protocol> World<'_, '_, P> {
-    /// Delivers a message that its receiver only passes on, where nobody watches; gives back any other event. The message
+    /// Delivers a message that its receiver only passes on, if there is no observer; returns any other event. The message
     /// stays in its slot.
     #[inline(always)]
     pub(super) fn pass_on(&mut self, next: Next) -> Option<Next> {
@@ -105,8 +105,8 @@ impl<P: Protocol> World<'_, '_, P> {
             self.watch_receipt(id, from, to, sort.kind, out);
         }
         let lag = self.network.processing(&mut self.random);
-        // Nearly always a member that was told something tells one other: worth a way without a list. Where the script
-        // watches, it may have crashed the member meanwhile.
+        // A member that receives a message nearly always sends one: this case avoids a list. If faults wait for
+        // messages, one may have crashed the member meanwhile.
         if !self.watched
             && let Some((next, message)) = out.take_lone_message()
         {
@@ -117,7 +117,7 @@ impl<P: Protocol> World<'_, '_, P> {
         }
     }
 
-    /// A message is under way.
+    /// A message is in flight.
     #[inline(always)]
     fn takes_off(&mut self, delivery: &Delivery<P::Message>) {
         match delivery.message.is_background() {
@@ -126,7 +126,7 @@ impl<P: Protocol> World<'_, '_, P> {
         }
     }
 
-    /// A message is no longer under way.
+    /// A message is no longer in flight.
     #[inline]
     pub(super) fn landed(&mut self, background: bool) {
         match background {
@@ -135,7 +135,7 @@ impl<P: Protocol> World<'_, '_, P> {
         }
     }
 
-    /// The receiver of a message is dead, or does nothing for a while.
+    /// The receiver of a message is dead or paused.
     #[cold]
     pub(super) fn find_nobody_up(&mut self, delivery: Delivery<P::Message>) {
         let status = self.members[delivery.to].status;
@@ -165,8 +165,8 @@ impl<P: Protocol> World<'_, '_, P> {
         }
     }
 
-    /// The control part of a dead member passes a message on along its out-edge (os-textbook). It knows the election's messages
-    /// only: a heartbeat or an acknowledgement that went on would vouch for the dead.
+    /// The control part of a dead member passes a message on along its out-edge (os-textbook). It knows the election's
+    /// messages only: a heartbeat or an acknowledgement that it passed on would make the dead member look alive.
     pub(super) fn forward(&mut self, delivery: Delivery<P::Message>) {
         let Delivery { from, to: at, id, depth, message } = delivery;
         let index = P::kind_index(self.setup.config, &message);
@@ -216,8 +216,8 @@ impl<P: Protocol> World<'_, '_, P> {
         }
     }
 
-    /// Sends through a network that does more than delay, or before the eyes of those who watch. Where nobody `is_there`,
-    /// it is lost.
+    /// Sends through a network that does more than delay, or with observers. If no process `is_there`, the message is
+    /// lost.
     #[inline(never)]
     pub(super) fn send_with_care(
         &mut self,

@@ -1,9 +1,9 @@
-//! Pauses: a member that does nothing for a while, and all that waits for it.
+//! Pauses: a member that does nothing for a while, and everything that waits for it.
 //!
 //! What reaches a paused member waits in its backlog. When it resumes, it handles the backlog before anything else of
 //! that instant: messages, news and calls for an election in the order in which they came, so that links stay FIFO.
-//! Timers that became due meanwhile follow the messages of that instant, as the contract of a host demands. A crash
-//! ends the backlog with the member: its messages found their receiver dead.
+//! Timers that became due meanwhile follow the messages of that instant, as the contract of a host requires. A crash
+//! ends the backlog with the member: its messages count as having found their receiver dead.
 
 use std::collections::VecDeque;
 
@@ -51,7 +51,7 @@ impl<P: Protocol> World<'_, '_, P> {
         }
         member.status = Status::Paused;
         self.interrupt_write(position);
-        // The member may be in the middle of a backlog: what is left of it goes on waiting.
+        // The member may be in the middle of a backlog: the rest of it keeps waiting.
         let pause = (self.pauses.entry(position))
             .or_insert_with(|| Pause { until, backlog: VecDeque::new() });
         pause.until = until;
@@ -89,7 +89,7 @@ impl<P: Protocol> World<'_, '_, P> {
         }
     }
 
-    /// Leases that ran out meanwhile have run out before anything else is handled.
+    /// Leases that ran out in the pause end before anything else is handled.
     fn end_overdue_leases(&mut self, position: u32, out: &mut Effects<P>) {
         let Some(pause) = self.pauses.get_mut(&position) else { return };
         let is_lease = |waiting: &Waiting<P::Message, P::Timer>| matches!(*waiting, Waiting::Timer { timer, .. } if P::is_lease(timer));
@@ -122,7 +122,7 @@ impl<P: Protocol> World<'_, '_, P> {
         }
     }
 
-    /// Ends every pause; gives back the messages that it held back.
+    /// Ends every pause; returns the messages that waited.
     pub(super) fn release_all(&mut self) -> Vec<Delivery<P::Message>> {
         let mut pauses: Vec<_> = self.pauses.drain().collect();
         pauses.sort_by_key(|&(position, _)| position);

@@ -1,12 +1,12 @@
 //! Members that have more than one process, and where each is.
 //!
 //! A member is a name. An operator who replaces its machine, or clones its disk, starts a second process of the member,
-//! at another address; the first may run on, or hang and wake up later. The second process is the **present** one from
-//! then on: it is what faults, commands and views of this member are about. The first is an **old** one. It has a state,
+//! at another address; the first may continue to run, or hang and resume later. From then on the second process is the
+//! **present** one: faults, commands and views of this member refer to it. The first is an **old** one. It has a state,
 //! timers, a disk and a clock of its own, and shares the links of its member; a partition may put it on another side.
 //!
-//! A message goes to an address: the one that it names, or the one to which the configured name of its receiver leads. If
-//! no process of the receiver is there, it is lost. That is decided when it is sent.
+//! A message goes to an address: the one that it names, or the one to which the configured name of its receiver resolves.
+//! If no process of the receiver is there, the message is lost. That is decided when it is sent.
 //!
 //! All of this is for protocols with [sessions](Protocol::has_sessions). Without them a member has one process.
 
@@ -31,19 +31,19 @@ const PORT: u16 = 7_400;
 const BEGIN: u32 = 1_000_000;
 const NANOS_A_SECOND: u64 = 1_000_000_000;
 
-/// Who is where.
+/// The processes and their addresses.
 pub(super) struct Processes {
     members: u32,
-    /// Whose each process is that comes behind the members' first ones.
+    /// The member of each process that comes after the members' first ones.
     owners: Vec<u32>,
     /// The present process of each member; empty where members have one process only.
     present: Vec<u32>,
-    /// Where each process is.
+    /// The address of each process.
     addresses: Vec<SocketAddr>,
-    /// Where the configured name of each member leads.
+    /// The address to which the configured name of each member resolves.
     names: Vec<SocketAddr>,
-    /// For each process, where the names led when it last looked. As on a real host, it looks again only when no process is
-    /// there any more.
+    /// For each process, the addresses to which the names resolved when it last looked them up. As on a real host, it looks
+    /// a name up again only when no process is at the address any more.
     resolved: Vec<Vec<SocketAddr>>,
     /// How many addresses have been given besides the first ones.
     moves: u16,
@@ -52,7 +52,7 @@ pub(super) struct Processes {
 }
 
 impl Processes {
-    /// Each of so many members has one process. Who is where is known only where `sessions` are.
+    /// Each member has one process. Addresses are recorded only with `sessions`.
     pub(super) fn new(members: u32, sessions: bool) -> Self {
         let listed = if sessions { members } else { 0 };
         let addresses: Vec<SocketAddr> = (0..listed).map(|member| address(member, 0)).collect();
@@ -68,7 +68,7 @@ impl Processes {
         }
     }
 
-    /// Whose process this is.
+    /// The member of which this is a process.
     pub(super) fn owner(&self, process: u32) -> u32 {
         match process.checked_sub(self.members) {
             None => process,
@@ -99,8 +99,8 @@ impl Processes {
         std::iter::once(member).chain(of_member).find(is_there)
     }
 
-    /// The process of `member` that `from` reaches at `address`, or by name. If no process that runs is where the name led, the
-    /// sender looks it up again.
+    /// The process of `member` that `from` reaches at `address`, or by name. If no running process is at the address of the
+    /// name, the sender looks the name up again.
     fn reached(
         &mut self,
         from: u32,
@@ -118,14 +118,14 @@ impl Processes {
         self.at(member, self.resolved[from as usize][member as usize])
     }
 
-    /// Where messages of `from` come from as `to` sees it: `None` if that is where the sender's name leads.
+    /// The source address of messages from `from`, as `to` sees it: `None` if the sender's name resolves to it.
     fn source(&self, from: u32, to: u32) -> Option<SocketAddr> {
         let source = self.addresses[from as usize];
         let named = self.resolved[to as usize][self.owner(from) as usize];
         (source != named).then_some(source)
     }
 
-    /// A process of `member` comes up at another address.
+    /// A process of `member` starts at another address.
     fn next_address(&mut self, member: u32, place: Place) -> SocketAddr {
         self.moves += 1;
         let address = address(member, self.moves);
@@ -135,7 +135,7 @@ impl Processes {
         address
     }
 
-    /// A process comes up again, here or elsewhere.
+    /// A process restarts, here or elsewhere.
     fn relocate(&mut self, process: u32, place: Place) {
         if place != Place::Same && !self.addresses.is_empty() {
             self.addresses[process as usize] = self.next_address(self.owner(process), place);
@@ -145,7 +145,7 @@ impl Processes {
         }
     }
 
-    /// A second process of `member` comes up elsewhere, and is the present one from now on.
+    /// A second process of `member` starts elsewhere, and is the present one from now on.
     fn add(&mut self, member: u32, place: Place) -> u32 {
         let process = self.addresses.len() as u32;
         let address = self.next_address(member, place);
@@ -163,13 +163,13 @@ impl Processes {
     }
 }
 
-/// The address of a member after so many moves of anybody.
+/// The address of a member after this many moves of all members.
 fn address(member: u32, moves: u16) -> SocketAddr {
     let [_, high, middle, low] = member.to_be_bytes();
     SocketAddr::from(([127, high, middle, low], PORT.wrapping_add(moves)))
 }
 
-/// Whether a process that says so stops.
+/// Whether a process that reports this stops.
 pub(super) fn is_final(notice: &Notice) -> bool {
     matches!(
         notice,
@@ -187,7 +187,7 @@ impl<P: Protocol> World<'_, '_, P> {
         if P::has_sessions(self.setup.config) { self.processes.present(member) } else { member }
     }
 
-    /// Whether periodic greetings have still something to do: a member follows no leader, two that can reach each other
+    /// Whether periodic greetings still have something to do: a member follows no leader, two that can reach each other
     /// have not met, or an old process has not been told to stop.
     pub(super) fn has_unmet(&self) -> bool {
         let is_alive = |process: u32| self.members[process].is_alive();
@@ -207,7 +207,7 @@ impl<P: Protocol> World<'_, '_, P> {
         live.iter().any(is_lost) || self.processes.old().any(is_alive)
     }
 
-    /// How the process at `position` starts that is not the first of its member: with what its disk holds.
+    /// How a process that is not the first of its member starts at `position`: with the contents of its disk.
     pub(super) fn boot(&mut self, position: u32, origin: Origin) -> Boot<P::Durable> {
         let incarnation = self.incarnations.entry(position).or_insert(Incarnation(1));
         incarnation.0 += 1;
@@ -216,15 +216,16 @@ impl<P: Protocol> World<'_, '_, P> {
             return boot;
         }
         let session = self.processes.next_session();
-        // Runs are short, but clocks are right and no member starts more than once a second: on that rests that a member
-        // which rejoins takes an incarnation that none of its processes has, though nobody may have met the last of them.
+        // Runs are short, but clocks are right and no member starts more than once a second. Because of that, a member
+        // that rejoins takes an incarnation that none of its processes has, though no other member may have met the last
+        // of them.
         let passed = self.now.0 / NANOS_A_SECOND + self.processes.starts;
         let seconds = u32::try_from(passed).unwrap_or(u32::MAX / 4);
         let time_of_day = PLAUSIBLE_TIMES.start + BEGIN + seconds;
         Boot { session, time_of_day, ..boot }
     }
 
-    /// A process is about to come up again at `place`.
+    /// A process is about to restart at `place`.
     pub(super) fn relocate(&mut self, position: u32, place: Place) {
         if P::has_sessions(self.setup.config) {
             self.processes.relocate(position, place);
@@ -239,8 +240,8 @@ impl<P: Protocol> World<'_, '_, P> {
         rejoining.any(|&process| owner(process) != owner(position))
     }
 
-    /// A second process of `member` starts elsewhere, without a disk or with a copy of it; the first one runs on, or
-    /// hangs for a while. If none runs, there is nothing that could: then the member restarts elsewhere.
+    /// A second process of `member` starts elsewhere, without a disk or with a copy of it; the first one continues to
+    /// run, or hangs for a while. If no process of the member runs, the member restarts elsewhere instead.
     pub(super) fn replace(
         &mut self,
         member: u32,
@@ -301,8 +302,8 @@ impl<P: Protocol> World<'_, '_, P> {
         }
     }
 
-    /// Into what a process comes that restarts. One that crashes before it has stored anything again has lost its disk
-    /// still.
+    /// How a process restarts: it rejoins if its disk is lost. The disk is still lost if the process crashed before it
+    /// stored anything again.
     pub(super) fn origin(&self, position: u32) -> Origin {
         match self.diskless.contains(&position) {
             true => Origin::Rejoining,
@@ -325,7 +326,7 @@ impl<P: Protocol> World<'_, '_, P> {
         self.disks.insert(position, durable);
     }
 
-    /// Sends a message of the process `from` to `to`, at the address where that is, or is said to be.
+    /// Sends a message of the process `from` to `to`, at the address where `to` is, or is believed to be.
     #[inline(never)]
     pub(super) fn post(&mut self, from: u32, to: u32, message: P::Message, lag: Span) {
         let runs = |process: u32| self.members[process].is_alive();
@@ -346,8 +347,8 @@ impl<P: Protocol> World<'_, '_, P> {
         self.send_with_care(from, self.now + lag, delivery, receiver.is_some());
     }
 
-    /// The processes on each side of a partition, by position; `old` says on which side the old processes of some members
-    /// are.
+    /// The processes on each side of a partition, by position; `old` names the sides of the old processes of some
+    /// members.
     pub(super) fn sides(&self, sides: &[u32], old: &[(u32, u32)]) -> Vec<u32> {
         let mut all = sides.to_vec();
         let extra = self.processes.owners.iter();
@@ -361,7 +362,7 @@ impl<P: Protocol> World<'_, '_, P> {
         all
     }
 
-    /// Tells those who watch what a process does. What an old process believes, waits for and dies of is not so of its
+    /// Tells the observers what a process does. The views, timers and end of an old process are not those of its
     /// member.
     pub(super) fn record_of(&mut self, position: u32, what: EventKind) {
         if self.observer.is_none() {
@@ -380,7 +381,7 @@ impl<P: Protocol> World<'_, '_, P> {
     }
 }
 
-/// What is told of an old process.
+/// What observers are told about an old process.
 fn of_old_process(what: &EventKind) -> Option<String> {
     Some(match what {
         EventKind::Noted { note, .. } => note.clone(),

@@ -1,4 +1,4 @@
-//! Members that come up again, and what has become of their disks meanwhile.
+//! Members that restart, and the state of their disks.
 
 use std::rc::Rc;
 
@@ -14,7 +14,7 @@ use crate::metrics::Sight;
 use crate::trace::EventKind;
 
 impl<P: Protocol> World<'_, '_, P> {
-    /// Comes up again, if it is down: with what is left of its disk, and with another pace if one is given.
+    /// Restarts a member that is down: with what is left of its disk, and with another timing if one is given.
     pub(super) fn restart(
         &mut self,
         position: u32,
@@ -57,14 +57,14 @@ impl<P: Protocol> World<'_, '_, P> {
         self.announce(position, view);
         self.act(position, AT_ONCE, out);
         if self.setup.dead_known && self.setup.dead.contains(&position) {
-            // Who told everybody that it was dead must tell them that it is back.
+            // If all members were told that it was dead, they must be told that it is back.
             for peer in (0..self.members.len()).filter(|&peer| peer != position) {
                 self.tell(self.present(peer), Event::PeerUp(id), out);
             }
         }
     }
 
-    /// Makes the disk of a member what it is after this; says what that comes to.
+    /// Changes the disk of a member as the fault says; returns the resulting state.
     fn mount(&mut self, position: u32, disk: Disk) -> Disk {
         let another = self.another_rejoins(position);
         match disk {
@@ -82,13 +82,13 @@ impl<P: Protocol> World<'_, '_, P> {
         self.disks.remove(&position);
         self.diskless.insert(position);
         if P::has_sessions(self.setup.config) {
-            // Which life it was is on the disk too.
+            // The number of the life is on the disk too.
             self.incarnations.insert(position, Incarnation(0));
         }
         Disk::Lost
     }
 
-    /// The disk is what it was when the last copy of it was made. The number of the life is on it too.
+    /// Restores the disk from its last copy. The number of the life is on it too.
     fn restore(&mut self, position: u32) -> Disk {
         let owner = self.processes.owner(position);
         let Some((life, copy)) = self.copies.get(&owner).cloned() else { return Disk::Kept };

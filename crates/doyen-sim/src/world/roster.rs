@@ -1,4 +1,4 @@
-//! The members of a world, and what the world knows about each.
+//! The members of a world, and the world's data about each.
 
 use std::hint::black_box;
 use std::ops::{Index, IndexMut};
@@ -8,25 +8,25 @@ use doyen_core::protocol::Protocol;
 
 use crate::network::LastLink;
 
-/// Everybody, by position. In memory they stand as they stand in the ring: what is passed from neighbour to neighbour
-/// then goes through memory in order, and the processor has the next member at hand before it is asked for. With a
-/// million members that is most of the time a message takes. Second processes of members (see `world/process.rs`) stand
-/// behind them, at the positions from the number of members on.
+/// All members, by position. In memory they are in the order of the ring: a message that is passed from neighbour to
+/// neighbour then goes through memory in order, and the processor has loaded the next member before it is needed. With
+/// a million members that is most of the time of a message. Second processes of members (see `world/process.rs`) follow
+/// them, at the positions from the number of members on.
 pub(super) struct Roster<'a, P: Protocol> {
     members: &'a Members,
     config: &'a P::Config,
     in_ring_order: Vec<Member<P>>,
 }
 
-/// Where a member is found, for those who need it more than once.
+/// The place of a member, for code that needs it more than once.
 #[derive(Clone, Copy)]
 pub(super) struct Seat(usize);
 
-/// So few members that they are in the cache anyhow.
+/// At most this many members are in the cache anyway.
 const CACHED: usize = 1 << 12;
 
-/// A member, and what the world knows about it. In this order, so that whoever has read the first and the last field has
-/// all of a small one in the cache.
+/// A member, and the world's data about it. The order of the fields matters: reading the first and the last one brings
+/// all of a small member into the cache.
 #[repr(C)]
 pub(super) struct Member<P> {
     pub(super) id: NodeId,
@@ -51,7 +51,7 @@ pub(super) enum Status {
 }
 
 impl<'a, P: Protocol> Roster<'a, P> {
-    /// Everybody is up, in the state that `start` builds.
+    /// All members are up, in the state that `start` builds.
     pub(super) fn new(
         members: &'a Members,
         config: &'a P::Config,
@@ -63,8 +63,8 @@ impl<'a, P: Protocol> Roster<'a, P> {
         Self { members, config, in_ring_order }
     }
 
-    /// Reads these members and what decides their elections, so that they are in the cache when something happens to
-    /// them. No read waits for another, so that all of them take hardly longer than one.
+    /// Reads these members and what decides their elections, so that they are in the cache when they are needed. No
+    /// read waits for another one, so all of them take hardly longer than one.
     #[inline]
     pub(super) fn fetch(&self, positions: impl Iterator<Item = u32>) {
         if P::has_sessions(self.config) || self.in_ring_order.len() <= CACHED {

@@ -1,4 +1,4 @@
-//! A world stopped in the middle: what a checker needs to go on from there in every possible way.
+//! A world that was stopped in the middle: what a checker needs to continue from there in every possible way.
 
 use doyen_core::members::{Incarnation, NodeId};
 use doyen_core::protocol::Protocol;
@@ -9,12 +9,12 @@ use crate::cut::Cut;
 use crate::delivered::Delivered;
 use crate::time::Time;
 
-/// Everybody and everything under way, at one moment.
+/// All members and all messages in flight, at one moment.
 #[derive(Clone, Debug)]
 pub struct Snapshot<P: Protocol> {
     /// The members, by position.
     pub members: Vec<Frozen<P>>,
-    /// The messages under way, in the order in which they would arrive.
+    /// The messages in flight, in the order in which they would arrive.
     pub flights: Vec<Flight<P::Message>>,
 }
 
@@ -25,26 +25,26 @@ pub struct Frozen<P: Protocol> {
     pub state: Option<P>,
     /// What its disk holds.
     pub disk: Option<P::Durable>,
-    /// Which of its lives this is, or was.
+    /// The number of its present or last life.
     pub incarnation: Incarnation,
     /// Its armed timers, and how long each has still to wait.
     pub timers: Vec<(P::Timer, Span)>,
 }
 
-/// A message under way.
+/// A message in flight.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Flight<M> {
-    /// Who sent it.
+    /// The sender.
     pub from: NodeId,
-    /// To whom.
+    /// The receiver.
     pub to: NodeId,
-    /// What it says.
+    /// Its content.
     pub message: M,
 }
 
 impl<P: Protocol> World<'_, '_, P> {
-    /// Runs until everything that happens up to `at` has happened, and stops. Whoever is paused then is not any more;
-    /// what its pause held back is under way.
+    /// Runs until everything that happens up to `at` has happened, and stops. Pauses end at that moment; messages that
+    /// waited for a paused member are in flight.
     pub fn freeze(mut self, at: Time) -> Snapshot<P> {
         let mut out = self.effects();
         let mut pending = Vec::new();

@@ -83,7 +83,7 @@ impl<P: Protocol> World<'_, '_, P> {
     ) {
         let current = self.armed.get(&(member, timer)).is_some_and(|armed| armed.arming == arming);
         if !current {
-            return; // cancelled, armed anew or its member died
+            return; // cancelled, armed again, or its member died
         }
         self.now = at;
         if self.members[member].status == Status::Paused {

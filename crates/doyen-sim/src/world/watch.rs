@@ -1,5 +1,5 @@
-//! Telling those who watch: the observer, who is shown everything, the monitor, who judges, and whoever may stop the run.
-//! Without any of them nothing here is done.
+//! Reports to the observer, which receives every event, to the monitor, which checks properties, and to the watcher that
+//! may stop the run. Without them nothing here is executed.
 
 use std::fmt;
 
@@ -16,17 +16,17 @@ use crate::trace::{EventKind, Observer, TraceEvent};
 /// The events between two reports of progress: a few milliseconds.
 pub(super) const REPORT_EVERY: u64 = 1 << 14;
 
-/// Is told from time to time how many events there have been; returns whether to go on.
+/// Is told from time to time how many events there have been; returns whether to continue.
 pub type Progress<'o> = &'o mut (dyn FnMut(u64) -> bool + 'o);
 
-/// Those who watch a run. Nothing is computed for one who is absent.
+/// The observers of a run. Nothing is computed for one that is absent.
 #[derive(Default)]
 pub struct Watchers<'o> {
-    /// Is shown everything that happens.
+    /// Receives every event.
     pub observer: Option<&'o mut dyn Observer>,
-    /// Is told from the very beginning what the properties are about.
+    /// Is told, from the very beginning, what the properties are about.
     pub monitor: Option<&'o mut (dyn Monitor + 'o)>,
-    /// May stop the run.
+    /// Receives progress, and may stop the run.
     pub progress: Option<Progress<'o>>,
 }
 
@@ -41,7 +41,7 @@ impl fmt::Debug for Watchers<'_> {
 }
 
 impl<P: Protocol> World<'_, '_, P> {
-    /// Reports how many events there have been; returns whether to go on.
+    /// Reports how many events there have been; returns whether to continue.
     #[cold]
     pub(super) fn report_progress(&mut self) -> bool {
         let events = self.metrics.events;
@@ -63,7 +63,7 @@ impl<P: Protocol> World<'_, '_, P> {
         }
     }
 
-    /// Tells those who watch that a live member has handled a message.
+    /// Tells the observers that a live member has handled a message.
     #[cold]
     pub(super) fn watch_receipt(
         &mut self,
