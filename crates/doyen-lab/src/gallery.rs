@@ -110,7 +110,7 @@ pub const FIVE_MINUTES: &[Stop] = &[
     Stop {
         title: "The same with a quorum",
         question: "3 is as slow as before, and wins the election only when its votes arrive. Will a second member lead?",
-        about: "2 suspects 3 and asks nobody: while a vote lease to 3 runs, no member opens a new term. 3 leads once a majority \
+        about: "2 suspects 3 and sends no question: while a vote lease to 3 runs, no member opens a new term. 3 leads once a majority \
                 has answered. However slow it is, there is at most one leader at every instant.",
         scenario: Some("quorum/f01-slow-leader"),
         flags: &[],
@@ -118,7 +118,7 @@ pub const FIVE_MINUTES: &[Stop] = &[
     },
     Stop {
         title: "Your own partition",
-        question: "Part the five running nodes into two and three. Which side has a leader?",
+        question: "Partition the five running nodes into two and three. Which side has a leader?",
         about: "Draw a line across the ring. The side with a majority has a leader, the other one has none, and when you \
                 heal the partition they agree again.",
         scenario: None,
@@ -149,7 +149,7 @@ pub fn find(name: &str) -> Result<&'static Entry, String> {
         return Ok(entry);
     }
     let distance = |entry: &&Entry| {
-        // A name without its folder is accepted, and a prefix suggests the scenarios that begin with it.
+        // A name without its folder counts too, and the beginning of a name suggests the scenarios that begin with it.
         let file = entry.name.split_once('/').map_or(entry.name, |(_, file)| file);
         match [entry.name, file].iter().any(|full| !name.is_empty() && full.starts_with(name)) {
             true => 0,

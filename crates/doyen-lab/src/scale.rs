@@ -28,7 +28,7 @@ use buckets::Buckets;
 
 /// The points of a curve at most.
 const POINTS: usize = 400;
-/// The most rows and columns of the map.
+/// The most rows and columns of the map, and the most members of a group that has one.
 const ROWS: usize = 200;
 const COLUMNS: usize = 120;
 const MAPPED_MEMBERS: usize = 2_000;

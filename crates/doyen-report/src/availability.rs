@@ -1,5 +1,5 @@
-//! What availability an operator gets for a timing, for every algorithm on the same network: the downtime after a crash
-//! and in a transfer, how often the leader changes without a failure, and how many messages that takes.
+//! The availability that a timing gives an operator, for every algorithm on the same network: the downtime after a
+//! crash and in a transfer, how often the leader changes without a failure, and how many messages are sent.
 //!
 //! Three experiments, each a number of simulated runs with different seeds:
 //!
@@ -30,7 +30,7 @@ use doyen_sim::text::Share;
 use doyen_sim::time::Time;
 use doyen_sim::trace::{EventKind, Observer, TraceEvent};
 
-/// What is asked for.
+/// A request for an estimate.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Question {
     /// The timing.
@@ -41,13 +41,13 @@ pub struct Question {
     pub loss: f64,
     /// How many members there are.
     pub members: u32,
-    /// How often each experiment is made.
+    /// How often each experiment is repeated.
     pub trials: u32,
-    /// What everything random is drawn from.
+    /// The random seed.
     pub seed: u64,
 }
 
-/// What an algorithm gives.
+/// The availability of an algorithm.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Estimate {
     /// The algorithm.
@@ -73,15 +73,15 @@ pub struct Quantiles {
     pub p99_ns: u64,
     /// None is longer.
     pub max_ns: u64,
-    /// In how many trials no member led again before the time was up.
+    /// The number of trials in which no member led again before the time was up.
     pub never: u32,
 }
 
-/// How long the members are left alone before anything happens to their leader.
+/// How long a run lasts before anything happens to the leader.
 const SETTLING: Span = Span::from_millis(2_000);
-/// How long calm is watched in each trial of it.
+/// How long each calm trial lasts.
 const CALM: Span = Span::from_millis(60_000);
-/// How many minutes of calm are watched at most.
+/// The most minutes of calm that are simulated.
 const MOST_CALM: u32 = 60;
 
 /// Answers `question` for one algorithm. `watch` is called after every trial.
@@ -108,7 +108,7 @@ pub fn measure(
     })
 }
 
-/// How many times [`measure`] calls those who watch.
+/// How many times [`measure`] calls `watch`.
 pub fn work(algorithm: Algorithm, question: &Question) -> u64 {
     let kinds = if algorithm.has_leases() { 2 } else { 1 };
     u64::from(question.trials) * kinds + u64::from(question.trials.min(MOST_CALM))
@@ -167,7 +167,7 @@ fn next_leader(
     Ok(None)
 }
 
-/// Makes a run go on until then, even if only heartbeats are left.
+/// Makes a run continue until then, even if only heartbeats are left.
 fn watch_until(scenario: &mut Scenario, end: Time) {
     scenario.until = Some(end - Time::ZERO);
     scenario.fault.push(Fault::at(end + CALM, Action::Heal));
@@ -191,7 +191,7 @@ fn downtime(
     Ok(first_gap_from(&intervals(&changed.resolve()?), at))
 }
 
-/// Changes of leader and messages in calm, and how long it was watched.
+/// Changes of leader and messages in calm, and the simulated time.
 fn calm(
     algorithm: Algorithm,
     question: &Question,
@@ -250,7 +250,7 @@ fn intervals(case: &Case) -> Vec<LeaderInterval> {
     intervals
 }
 
-/// The end of what has none.
+/// The end of an interval that has not ended.
 const FOREVER: Time = Time(u64::MAX);
 
 /// From when to when a member acted as leader.
@@ -263,9 +263,9 @@ struct LeaderInterval {
 
 /// Records from when to when a member acted as leader.
 struct Watcher {
-    /// Whether a lease makes a leader, or its belief.
+    /// Whether a leader is a member with a lease, or one that believes that it leads.
     leased: bool,
-    /// Who leads since when.
+    /// The present leaders, and since when they lead.
     leading: Vec<(NodeId, Time)>,
     /// Intervals that are over.
     intervals: Vec<LeaderInterval>,
@@ -295,7 +295,7 @@ impl Observer for Watcher {
 
 /// The first downtime from `loss` on; none if no member led again.
 fn first_gap_from(intervals: &[LeaderInterval], loss: Time) -> Option<Span> {
-    // Until when there was a leader without a gap, from the interval on in which the leader was lost.
+    // The time until which there was a leader without a gap, from the interval on in which the leader was lost.
     let mut led_until = loss;
     for &LeaderInterval { since, until, .. } in intervals {
         if until < loss || until == led_until && since < loss {

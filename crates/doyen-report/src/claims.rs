@@ -1,15 +1,16 @@
 //! What the literature prints, put to the test.
 //!
 //! The sources make statements about elections: formulas for messages, numbers of stages, lengths of time, examples
-//! with their outcome. `claims.toml` has each of them with its trials: runs for which it says what must come out. The
-//! trials are simulated on the spot, message by message, and the [`Verdict`] follows from what they come to:
+//! with their outcome. `claims.toml` has each of them with its trials: runs for which it says what the result must be.
+//! The trials are simulated when the verdict is needed, message by message, and the [`Verdict`] follows from their
+//! results:
 //!
 //! - every trial comes out as printed: it **holds**;
 //! - every trial that meets a condition does, and some other does not: it **holds only if** that condition is met;
-//! - otherwise it is **wrong**. Where it is known what would be right, the trials have to show that as well.
+//! - otherwise it is **wrong**. If the right statement is known, the trials must show that as well.
 //!
-//! So no verdict is written down anywhere; the words for a condition or a correction are, and appear only if the
-//! numbers ask for them. [`tables`] has each election's best, worst and average case: formula beside measurement;
+//! So no verdict is written down anywhere; only the words for a condition or a correction are, and they appear only if
+//! the numbers require them. [`tables`] has each election's best, worst and average case: formula beside measurement;
 //! [`entry_tables`] what an entry into the critical section costs.
 //!
 //! Simulations are independent of each other: the caller brings a [`Runner`], which measures a list of cases in any
@@ -53,7 +54,7 @@ pub fn one_by_one(cases: &[Case]) -> Vec<Outcome> {
     cases.iter().map(measure).collect()
 }
 
-/// Simulates one case and says what it came to, without what is kept for each member.
+/// Simulates one case and returns its outcome, without the data of single members.
 pub fn measure(case: &Case) -> Outcome {
     let outcome = run::run(case, None);
     Outcome { by_member: Vec::new(), views: Views::default(), ..outcome }
@@ -92,18 +93,18 @@ pub fn claims(purpose: Purpose, runner: Runner<'_>) -> Vec<Claim> {
     statements.into_iter().zip(trials).map(judge).collect()
 }
 
-/// A statement of a source, and what became of it.
+/// A statement of a source, and its verdict.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Claim {
     /// A name for it.
     pub id: String,
-    /// Which source it comes from, and where it stands there.
+    /// The source that it comes from, and its place there.
     pub source: String,
     /// As it is printed.
     pub text: String,
     /// What the simulation says about it.
     pub verdict: Verdict,
-    /// Why.
+    /// The evidence.
     pub evidence: Vec<Evidence>,
 }
 
@@ -115,7 +116,7 @@ pub enum Verdict {
     Holds,
     /// It is true under this condition, which is not printed with it.
     HoldsOnlyIf(String),
-    /// It is not true; this is.
+    /// It is not true; this statement is.
     Wrong(String),
 }
 
@@ -145,11 +146,11 @@ impl fmt::Display for Verdict {
 pub struct Evidence {
     /// What was simulated.
     pub case: String,
-    /// What comes out by the statement.
+    /// The result by the statement.
     pub printed: String,
-    /// What came out.
+    /// The result of the simulation.
     pub measured: String,
-    /// Whether that is the same.
+    /// Whether the two are the same.
     pub agrees: bool,
     /// Whether the case meets the condition under which the statement holds.
     pub meets_condition: bool,
@@ -194,7 +195,7 @@ impl Statement {
     }
 }
 
-/// Whether two numbers are equal but for what the last digits of a mean may lose.
+/// Whether two numbers are equal, except for rounding in the last digits of a mean.
 fn same(one: f64, other: f64) -> bool {
     (one - other).abs() < 1e-9 * one.abs().max(1.0)
 }

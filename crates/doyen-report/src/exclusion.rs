@@ -47,7 +47,7 @@ pub struct Summary {
     pub waiting: Vec<NodeId>,
     /// How long more than one member was inside.
     pub overlap: Span,
-    /// What came of fences and of grants that end, where entries have fences.
+    /// The results of fences and of grants that end, if entries have fences.
     #[serde(flatten)]
     pub fencing: Option<Fencing>,
     /// What the members have recorded, if a snapshot was started.
@@ -99,7 +99,8 @@ pub struct Properties {
     pub one_inside: bool,
     /// Every live member that asked has entered.
     pub served: bool,
-    /// Entries are in the order of requests that depend on each other. No run says so without application messages.
+    /// Entries are in the order of requests that depend on each other. Only a run with application messages can show
+    /// this.
     pub causal_order: Option<bool>,
     /// The later of two entries has the larger fence, where entries have fences.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -153,8 +154,8 @@ impl Summary {
         })
     }
 
-    /// Whether the run broke a property that the mode claims: nothing went wrong that it does not claim to tolerate. With
-    /// leases, what goes wrong may keep members waiting, but two are never inside, unless a clock is wrong.
+    /// Whether the run violated a property that the mode claims, with no fault that the mode does not claim to tolerate.
+    /// With leases, faults may keep members waiting, but two members are never inside, unless a clock is wrong.
     pub fn breaks_a_claim(&self, case: &Case) -> bool {
         let is_unsafe = !self.properties.one_inside || self.properties.fences_rise == Some(false);
         let unserved = !self.properties.served && self.ended == Ended::Quiet;
@@ -205,7 +206,7 @@ fn entries_per_d(case: &Case, run: &Exclusion) -> Option<f64> {
     Some(rounded(run.entries.len() as f64 * d / until.0 as f64))
 }
 
-/// Three decimals are as many as anyone compares.
+/// Three decimals are enough to compare.
 fn rounded(number: f64) -> f64 {
     (number * 1000.0).round() / 1000.0
 }

@@ -1,4 +1,4 @@
-//! Compares what came out of a run with what had to.
+//! Compares the result of a run with the expected one.
 
 use doyen_core::ledger::Invariant;
 use doyen_core::members::NodeId;
@@ -12,7 +12,7 @@ use doyen_sim::metrics::sections::Exclusion;
 use doyen_sim::metrics::{Ended, Outcome};
 use doyen_sim::scenario::{Case, Expect};
 
-/// What differs from `case.expect`, one line each; nothing, if everything is as it must be.
+/// The differences from `case.expect`, one line each; nothing if everything is as expected.
 pub fn differences(case: &Case, outcome: &Outcome, formula: Option<&Formula>) -> Vec<String> {
     let Some(expect) = &case.expect else { return Vec::new() };
     let mut found = Differences(Vec::new());

@@ -1,18 +1,18 @@
 //! Theory beside measurement: the closed form that the literature gives for a case, if it gives one.
 //!
 //! The literature counts messages by formulas, and each formula holds for some cases only. [`of`] knows which, so that a
-//! run can be compared with the theory that is really about it: `outcome.messages.total` must be the formula's value.
-//! Where no formula applies it says so by [`None`] rather than compare with one that was never meant.
+//! run can be compared with the theory that is really about it: `outcome.messages.total` must be the formula's value. If
+//! no formula applies, it returns [`None`], rather than one that is about other cases.
 //!
-//! All forms are about **calm** runs: nobody fails, nothing is lost or doubled, nobody leads at the beginning, no
-//! failure detector is on, and all initiators start at the same instant. Besides:
+//! All forms are about **calm** runs: no member fails, no message is lost or duplicated, no member leads at the
+//! beginning, no failure detector is on, and all initiators start at the same instant. Besides:
 //!
 //! - *n* counts the live members and *r* is a rank among them, the lowest being 1, whatever ids and attributes they
-//!   have. *N* counts the dead as well. The dead cost nothing if everybody knows that they are dead. If not, each
-//!   message to them counts, and each fruitless probe on a ring;
+//!   have. *N* counts the dead as well. Dead members cost nothing if all members know that they are dead. If not, each
+//!   message to them counts, and so does each unanswered probe on a ring;
 //! - whatever waits for a time-out needs delays within D, the bound its time-outs are made from. With several
-//!   initiators some forms need equal delays besides, or links that keep the order of messages;
-//! - a member that is alone sends nothing, on a ring neither: by the letter it would send messages to itself.
+//!   initiators some forms also need equal delays, or links that keep the order of messages;
+//! - a member that is alone sends nothing, not even on a ring, where it would literally send messages to itself.
 //!
 //! | algorithm | one initiator | several |
 //! |---|---|---|
@@ -23,7 +23,7 @@
 //! | ring-all-ids | n²+n | n²+mn |
 //! | chang-roberts | d+2n | each to the first member higher than all it has met, and 2n |
 
-/// Declares closed forms: for each what it is called, the form, and where it stands.
+/// Declares closed forms: for each its name, the form, and its place in the source.
 macro_rules! forms {
     ($($name:ident: $label:literal, $expression:literal, $source:literal;)*) => {
         $(const $name: Form = Form { label: $label, expression: $expression, source: $source };)*
@@ -54,9 +54,9 @@ pub struct Formula {
     pub printed: String,
     /// The same with the numbers of the case: `(8 − 5)² + 8 − 1`.
     pub filled: String,
-    /// How many messages it gives, those to dead members included.
+    /// The number of messages by the formula, those to dead members included.
     pub value: u64,
-    /// Where it stands.
+    /// Its place in the source.
     pub source: &'static str,
 }
 
@@ -89,11 +89,11 @@ pub fn of(case: &Case) -> Option<Formula> {
         | Algorithm::Bank
         | Algorithm::Sequencer => return None,
     };
-    // A run that is cut short is not what the formula is about.
+    // The formula is not about a run that is cut short.
     (formula.value < case.message_limit).then_some(formula)
 }
 
-/// What the formulas are made of.
+/// The quantities of the formulas.
 struct Group<'a> {
     case: &'a Case,
     /// The live members.
@@ -149,7 +149,7 @@ impl<'a> Group<'a> {
         self.case.mode() == Mode::Hardened
     }
 
-    /// Whether there are dead members and nobody knows.
+    /// Whether there are dead members that the others do not know to be dead.
     fn contacts_dead(&self) -> bool {
         self.case.contact_dead && self.n < self.configured
     }
@@ -159,7 +159,7 @@ impl<'a> Group<'a> {
         if self.contacts_dead() { self.configured - self.n } else { 0 }
     }
 
-    /// The messages it takes to get round the ring, fruitless probes included. Nobody sends to itself.
+    /// The messages of one circuit of the ring, unanswered probes included. No member sends to itself.
     fn circuit(&self) -> u64 {
         if self.n == 1 { self.contacted() } else { self.n + self.contacted() }
     }
@@ -170,7 +170,7 @@ impl<'a> Group<'a> {
     }
 
     /// Whether no message takes longer than the time-outs allow for. A message that must not overtake an earlier one
-    /// may have to wait for it as long as that one was processed.
+    /// may have to wait until that one has been processed.
     fn in_time(&self) -> bool {
         let network = &self.case.network;
         let bounded = !matches!(network.delay, DelayModel::Exponential { .. });
@@ -253,14 +253,14 @@ impl Group<'_> {
         }
     }
 
-    /// What `form` gives for this group, with so many messages to dead members on top.
+    /// The value of `form` for this group, plus this many messages to dead members.
     fn apply(&self, form: &Form, to_dead: u64) -> Option<Formula> {
         form.with(&self.variables(), to_dead)
     }
 }
 
 impl Form {
-    /// What it gives for so many entries, if it is about one.
+    /// Its value for this many entries, if it is about one.
     fn times(&self, variables: &Variables, entries: u64) -> Option<Formula> {
         let each = evaluate(self.expression, variables).ok()?;
         let formula = self.with(variables, 0)?;
@@ -329,7 +329,7 @@ fn dead_told_by_bully(group: &Group<'_>) -> u64 {
     }
 }
 
-/// cs677 by the letter: each ELECTION received starts an election, so their number doubles from member to member.
+/// cs677, literally: each ELECTION received starts an election, so their number doubles from member to member.
 fn bully_without_guard(group: &Group<'_>) -> Option<Formula> {
     let steady = group.spread() == 0 && group.kind_by_kind() && group.in_time();
     let above = group.n - group.lowest();
@@ -342,7 +342,7 @@ fn bully_without_guard(group: &Group<'_>) -> Option<Formula> {
     group.apply(if above == 0 { &BULLY_ONE } else { &BULLY_NO_GUARD }, 0)
 }
 
-/// The initiators ask all above them; the live ones answer the lowest; it grants the highest, which tells everybody.
+/// The initiators ask all above them; the live ones answer the lowest; it grants the highest, which tells all members.
 fn modified_bully(group: &Group<'_>) -> Option<Formula> {
     let together = group.count() == 1
         || group.spread() <= group.case.config.timing.window.as_nanos() && group.starts_together();
@@ -374,7 +374,7 @@ fn modified_bully(group: &Group<'_>) -> Option<Formula> {
     }
 }
 
-/// Every initiator's list goes round twice; every dead member that is not known to be dead is probed in each circuit.
+/// Every initiator's list circulates twice; every dead member that is not known to be dead is probed in each circuit.
 fn list_ring(group: &Group<'_>) -> Option<Formula> {
     let applies = match group.case.mode() {
         Mode::Textbook => true,
@@ -393,7 +393,7 @@ fn list_ring(group: &Group<'_>) -> Option<Formula> {
     }
 }
 
-/// Every member's number goes round once, however many began.
+/// Every member's number circulates once, however many members started.
 fn active_list(group: &Group<'_>) -> Option<Formula> {
     if !calls_the_roll(group) {
         return None;
@@ -405,7 +405,7 @@ fn active_list(group: &Group<'_>) -> Option<Formula> {
     }
 }
 
-/// Every member's "elect me" goes round once, and every initiator's "new coordinator".
+/// Every member's "elect me" circulates once, and every initiator's "new coordinator".
 fn all_ids(group: &Group<'_>) -> Option<Formula> {
     if !calls_the_roll(group) {
         return None;
@@ -421,7 +421,7 @@ fn all_ids(group: &Group<'_>) -> Option<Formula> {
     }
 }
 
-/// Whether everybody's number goes round exactly once.
+/// Whether every member's number circulates exactly once.
 fn calls_the_roll(group: &Group<'_>) -> bool {
     let in_order = group.in_order() && group.starts_together();
     match group.hardened() {
@@ -430,7 +430,8 @@ fn calls_the_roll(group: &Group<'_>) -> bool {
     }
 }
 
-/// An initiator's message goes to the first member higher than all it has met; the highest one's goes round twice.
+/// An initiator's message goes to the first member higher than all it has met; that of the highest one circulates
+/// twice.
 fn chang_roberts(group: &Group<'_>) -> Option<Formula> {
     let several = group.in_order() && group.starts_together();
     let in_time = !group.hardened() || group.in_time();
@@ -461,11 +462,11 @@ fn chang_roberts(group: &Group<'_>) -> Option<Formula> {
     Some(named.into_iter().find(|named| named.value == found.value).unwrap_or(found))
 }
 
-/// The live members clockwise, and how far it is from one to the next.
+/// The live members clockwise, and the distance from one to the next.
 struct LiveRing {
     /// Ranks by place.
     ranks: Vec<usize>,
-    /// Hops from the first member to each, fruitless ones included.
+    /// Hops from the first member to each, unanswered probes included.
     hops: Vec<u64>,
     /// Whether each is an initiator.
     starts: Vec<bool>,
@@ -499,7 +500,7 @@ impl LiveRing {
     /// The hops of all first messages but the highest member's own.
     ///
     /// An initiator's message carries the highest key of all that it has met, up to the next initiator. From there on
-    /// everybody has sent already, and the first member higher than that key swallows it. The ring starts with the
+    /// all members have sent already, and the first member higher than that key swallows it. The ring starts with the
     /// highest member, where every message ends at the latest.
     fn until_higher(&self) -> u64 {
         let next_higher = self.next_higher();
@@ -553,7 +554,7 @@ fn started_by_rank(case: &Case) -> Vec<bool> {
     starts
 }
 
-/// A member that is alone sends nothing but probes in vain.
+/// A member that is alone sends nothing but probes, which no member answers.
 fn alone(probes: u64, source: &'static str) -> Formula {
     let name = if probes == 0 { "alone: no messages" } else { "alone: probes of the dead" };
     let [name, printed, filled] = [name.to_owned(), name.to_owned(), probes.to_string()];

@@ -1,6 +1,6 @@
-//! What simulated elections cost, against what the literature says: closed [formulas](formula), the
-//! [`claims`] of the sources put to the test, the [expectations](expectation) of scenarios, [sweeps](sweep) of whole
-//! [plans](plan) of runs, [reports](report) with charts, and estimates of [`availability`].
+//! The costs of simulated elections, compared with the literature: closed [formulas](formula), tests of the [`claims`]
+//! of the sources, the [expectations](expectation) of scenarios, [sweeps](sweep) of whole [plans](plan) of runs,
+//! [reports](report) with charts, and estimates of [`availability`].
 //!
 //! Feature: `parallel` runs sweeps on all cores.
 

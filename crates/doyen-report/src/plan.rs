@@ -1,4 +1,4 @@
-//! A plan: many runs, and what to draw of them, as a person writes it down in TOML.
+//! A plan: many runs, and the charts to draw of them, as a user writes it in TOML.
 //!
 //! ```toml
 //! title = "Does the number of messages depend on who notices?"
@@ -20,16 +20,16 @@
 //! scale = "log-y"
 //! ```
 //!
-//! What a sweep can run through. A value is a number, a text, a list of them, or, for numbers, a range: `"1..10"`,
-//! `"5..50 step 5"`; both ends count.
+//! These keys can be swept. A value is a number, a text, a list of them, or, for numbers, a range: `"1..10"`, `"5..50
+//! step 5"`; both ends are included.
 //!
 //! | key | values |
 //! |---|---|
 //! | `algorithms` | names, or `all` elections, or `exclusions` |
 //! | `modes` | `textbook` (default), `hardened`, literal variants; one that an algorithm does not have is left out |
 //! | `members` | how many members |
-//! | `initiator` | who notices: r for the r-th lowest live member, or `lowest`, `middle`, `highest`, `random` |
-//! | `initiators` | how many notice at once, drawn at random; or `all`, `none` |
+//! | `initiator` | the member that detects the crash: r for the r-th lowest live member, or `lowest`, `middle`, `highest`, `random` |
+//! | `initiators` | how many detect the crash at once, drawn at random; or `all`, `none` |
 //! | `faults` | names of `[faults.NAME]` tables, each with `fault` and `chaos` as in a scenario; or `none` |
 //! | `seeds` | how many seeds, derived from the plan's; or a range of seeds to take as they are |
 //! | `delay`, `processing`, `bound`, `loss`, `duplicate`, `fifo`, `reliable` | as in a scenario |
@@ -37,8 +37,8 @@
 //! | `convention`, `contact_dead`, `ring`, `announce` | as in a scenario |
 //! | `requests`, `repeat`, `hold`, `think`, `sets`, `tree` | as in a scenario, for mutual exclusion |
 //!
-//! The k-th seed of a plan is the same in every sweep and for every algorithm: they are compared on equal terms, and
-//! two rows differ only by what is swept.
+//! The k-th seed of a plan is the same in every sweep and for every algorithm: so runs can be compared, and two rows
+//! differ only in the swept values.
 //!
 //! A report is a line chart of the rows of one `sweep` (or of all) that have the values of `only`
 //! (`{ mode = "hardened", agreed = true }`), a colour for each `series`: the median of `y` at each `x`, with the 5th to
@@ -65,40 +65,40 @@ pub use chart::Report;
 
 type Result<T> = std::result::Result<T, ScenarioError>;
 
-/// All mistakes of a plan, or of a part of it, that do not follow from each other.
+/// All independent mistakes of a plan, or of a part of it.
 type Mistakes = Vec<ScenarioError>;
 
-/// What came out, if it did; else the mistake is added to the others.
+/// The result, if there is one; otherwise the mistake is added to the others.
 fn gather<T>(mistakes: &mut Mistakes, result: Result<T>) -> Option<T> {
     result.map_err(|mistake| mistakes.push(mistake)).ok()
 }
 
-/// The plan of those who bring none.
+/// The default plan.
 pub const DEFAULT_PLAN: &str = include_str!("../plans/default.toml");
 
-/// What errors call it.
+/// Its name in errors.
 pub const DEFAULT_PLAN_NAME: &str = "default.toml";
 
 /// The same for mutual exclusion.
 pub const EXCLUSION_PLAN: &str = include_str!("../../../plans/exclusion.toml");
 
-/// What errors call that one.
+/// The name of that plan in errors.
 pub const EXCLUSION_PLAN_NAME: &str = "exclusion.toml";
 
-/// What the default of a scenario would be too generous for, many times over.
+/// The default message limit of a plan, because that of a scenario would be too high for many runs.
 const MESSAGE_LIMIT: i64 = 20_000_000;
 
 /// More seeds than any distribution needs.
 const MAX_SEEDS: u64 = 100_000;
 
-/// A plan that makes sense.
+/// A valid plan.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// What it shows.
+    /// Its title.
     pub title: String,
-    /// More about it, for people.
+    /// A description, for readers.
     pub about: String,
-    /// What to draw.
+    /// The charts.
     pub reports: Vec<Report>,
     base: Table,
     faults: BTreeMap<String, Table>,
@@ -120,7 +120,7 @@ pub struct Size {
 pub struct Limits {
     /// How many runs.
     pub runs: u64,
-    /// How many bytes for all runs that are under way at once.
+    /// The most bytes for all runs that are simulated at once.
     pub bytes: u64,
 }
 
@@ -168,9 +168,9 @@ pub struct Job {
     pub run: u64,
     /// The name of its sweep.
     pub sweep: String,
-    /// The name of what goes wrong; `none` if nothing does.
+    /// The name of its set of faults; `none` if there are none.
     pub faults: String,
-    /// The run itself, with nothing left to draw but what its seed decides: written to a file it is a scenario.
+    /// The run itself, in which only what its seed decides is random: written to a file it is a scenario.
     pub scenario: Scenario,
     /// The same, resolved.
     pub case: Case,
@@ -287,7 +287,7 @@ impl Written {
         mistakes
     }
 
-    /// The sweeps that make sense.
+    /// The valid sweeps.
     fn resolve_sweeps(&self, limits: &Limits, mistakes: &mut Mistakes) -> Vec<Sweep> {
         let mut sweeps: Vec<Sweep> = Vec::with_capacity(self.sweep.len());
         let mut before = 0_u64;
@@ -422,8 +422,8 @@ impl Written {
 }
 
 impl Plan {
-    /// Resolves each combination once, with its first seed, and says how many bytes the largest needs; or what is wrong first
-    /// with each sweep.
+    /// Resolves each combination once, with its first seed, and returns how many bytes the largest needs; or the first
+    /// mistake of each sweep.
     fn check_every_combination(&self, limits: &Limits) -> std::result::Result<u64, Mistakes> {
         let (mut peak, mut mistakes) = (0, Vec::new());
         for (index, sweep) in self.sweeps.iter().enumerate() {
@@ -456,7 +456,7 @@ impl Plan {
         Ok(peak)
     }
 
-    /// Whether a key that makes no sense stands in the sweep, in its faults or in the base.
+    /// Whether an invalid key is in the sweep, in its faults or in the base.
     fn locate(&self, index: usize, error: ScenarioError) -> ScenarioError {
         let swept = |name: &str| self.sweeps[index].axes.iter().any(|(key, _)| *key == name);
         let head = error.key.split(['[', '.']).next().unwrap_or_default().to_owned();
@@ -498,7 +498,7 @@ fn at(table: &str, index: usize, error: ScenarioError) -> ScenarioError {
     ScenarioError::new(format!("{table}[{index}].{}", error.key), error.problem)
 }
 
-/// The `index`-th seed of a plan. 32 bits, so that spreadsheets and people can hold it.
+/// The `index`-th seed of a plan. It has 32 bits, so that spreadsheets can hold it.
 fn derive_seed(plan: u64, index: u64) -> u64 {
     splitmix(splitmix(plan) ^ index) >> 32
 }

@@ -1,7 +1,7 @@
-//! A page about a plan's rows: charts, numbers, tables. One HTML file that needs nothing else, no script and no network.
+//! A page about a plan's rows: charts, numbers, tables. It is one HTML file without scripts and without other resources.
 //!
-//! It follows the reader's light or dark theme, and prints on white paper. The caller brings a plan, which says what to
-//! draw, its rows, and any tables to show below the charts: [`sections`] makes them of what the literature claims.
+//! It follows the reader's light or dark theme, and prints on white paper. The caller gives a plan, which names the
+//! charts, its rows, and any tables to show below the charts: [`sections`] makes those of the claims of the literature.
 //!
 //! ```no_run
 //! use doyen_report::plan::{DEFAULT_PLAN, DEFAULT_PLAN_NAME, Limits, Plan};
@@ -97,7 +97,7 @@ impl<'a> Page<'a> {
         out
     }
 
-    /// Links to what stands below, if that is more than two things.
+    /// Links to the parts below, if there are more than two.
     fn contents(&self, out: &mut String) {
         let plots = self.plan.reports.iter().map(|report| &report.title);
         let plots = plots.enumerate().map(|(index, title)| ("chart", index, title));
@@ -127,7 +127,7 @@ impl<'a> Page<'a> {
     }
 }
 
-/// What all runs came to, in a few numbers.
+/// The results of all runs, in a few numbers.
 fn figures(out: &mut String, rows: &[Row]) {
     let count = |test: &dyn Fn(&Row) -> bool| rows.iter().filter(|row| test(row)).count();
     let messages: u64 = rows.iter().map(|row| row.summary.outcome.messages.total).sum();

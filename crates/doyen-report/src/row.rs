@@ -1,4 +1,4 @@
-//! The rows of a sweep: one run each, as CSV and as JSON, and what a chart can be drawn of.
+//! The rows of a sweep: one run each, as CSV and as JSON, and the fields that a chart can show.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use crate::exclusion;
 use crate::summary::Summary;
 
-/// What must be said beside every count.
+/// The conventions, which accompany every count.
 pub const CONVENTIONS: &str = "messages: election messages sent, those to dead members (to_dead) included; \
     link and detector traffic apart. convention live: the members are the live ones, the crashed coordinator is not \
     counted; configured: the highest member is the crashed coordinator. Times: virtual nanoseconds.";
@@ -24,17 +24,17 @@ pub struct Row {
     pub run: u64,
     /// The sweep it belongs to.
     pub sweep: String,
-    /// The name of what goes wrong; `none` if nothing does.
+    /// The name of its set of faults; `none` if there are none.
     pub faults: String,
     /// The run.
     #[serde(flatten)]
     pub summary: Summary,
-    /// What became of the critical section; all empty for an election.
+    /// The results of the critical section; all empty for an election.
     #[serde(flatten)]
     pub section: Section,
 }
 
-/// What a run came to in which members entered a critical section.
+/// The results of a run in which members entered a critical section.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Section {
     /// How long a member stays inside, on average.
@@ -102,7 +102,7 @@ fn values(row: &impl Serialize) -> Map<String, Value> {
     }
 }
 
-/// Rows as CSV, with a line of names. What is not there is empty.
+/// Rows as CSV, with a line of names. A missing value is empty.
 pub fn to_csv(rows: &[impl Serialize]) -> String {
     let mut text = String::new();
     for (place, row) in rows.iter().enumerate() {
@@ -116,7 +116,7 @@ pub fn to_csv(rows: &[impl Serialize]) -> String {
     text
 }
 
-/// A value without what JSON needs around it: a map is written `ELECTION=3 OK=3`.
+/// A value without the syntax of JSON: a map is written `ELECTION=3 OK=3`.
 fn plain(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -177,7 +177,7 @@ impl Unit {
     }
 }
 
-/// A number with its thousands apart: `1,000,000`, `0.25`.
+/// A number with separated thousands: `1,000,000`, `0.25`.
 pub(crate) fn grouped(value: f64) -> String {
     let rounded = (value * 1e6).round() / 1e6;
     if rounded.fract() != 0.0 || rounded.abs() >= 1e15 {
@@ -215,7 +215,7 @@ impl Field {
         }
     }
 
-    /// What a row has there, for people.
+    /// The value of a row, as text.
     pub fn text(&self, values: &Map<String, Value>) -> String {
         match values.get(self.name) {
             None | Some(Value::Null) => "none".to_owned(),

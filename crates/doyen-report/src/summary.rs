@@ -1,5 +1,5 @@
-//! One run as one object, what went in and what came out: what `doyen sim --json` prints and what the rows of a sweep
-//! have. The names are stable.
+//! One run as one object, input and result: what `doyen sim --json` prints and what the rows of a sweep have. The names
+//! are stable.
 
 use doyen_core::time::Span;
 use serde::Serialize;
@@ -15,17 +15,17 @@ pub struct Summary {
     pub algorithm: &'static str,
     /// `textbook`, `hardened` or a literal variant.
     pub mode: String,
-    /// Which members the counts are about.
+    /// The members that the counts are about.
     pub convention: Convention,
     /// How many members are configured.
     pub members: u64,
     /// How many of them are alive at the beginning.
     pub live: u64,
-    /// Whether messages go to dead members, because nobody knows that they are dead.
+    /// Whether messages go to dead members, because no member knows that they are dead.
     pub contact_dead: bool,
     /// The clockwise order: `ascending`, `descending`, `random` or `listed`.
     pub ring: &'static str,
-    /// How many members notice that the coordinator is gone.
+    /// How many members detect the failure of the coordinator.
     pub initiators: u64,
     /// r: the lowest of them is the r-th lowest live member.
     pub initiator: Option<u64>,
@@ -47,7 +47,7 @@ pub struct Summary {
     pub detector: Option<Span>,
     /// The random seed.
     pub seed: u64,
-    /// What the run came to.
+    /// The outcome of the run.
     #[serde(flatten)]
     pub outcome: Outcome,
     /// The turnaround in units of D.
@@ -100,7 +100,7 @@ impl Summary {
     }
 }
 
-/// The rank, among the live members from 1, of the lowest member that notices.
+/// The rank, among the live members from 1, of the lowest initiator.
 fn lowest_initiator(case: &Case) -> Option<u64> {
     let members = case.members();
     let rank = case.initiators.iter().map(|(id, _)| members.rank(id)).min()?;

@@ -35,7 +35,7 @@ pub fn row(plan: &Plan, number: u64) -> Result<Row, String> {
     Ok(Row { run: job.run, sweep: job.sweep, faults: job.faults, summary, section })
 }
 
-/// How many runs there is memory for at once.
+/// How many runs fit into memory at once.
 fn workers(plan: &Plan, limits: &Limits) -> usize {
     let fitting = limits.bytes / plan.size().peak_bytes.max(1);
     usize::try_from(fitting).unwrap_or(usize::MAX).max(1)

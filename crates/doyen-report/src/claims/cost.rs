@@ -31,9 +31,9 @@ pub struct Row {
     pub mode: String,
     /// Which members n counts.
     pub convention: Convention,
-    /// Whether crashed members are contacted, because nobody knows that they crashed.
+    /// Whether crashed members are contacted, because no member knows that they crashed.
     pub contact_dead: bool,
-    /// How many members that are.
+    /// The number of members that the convention counts.
     pub n: u32,
     /// How many messages it takes, in terms of n.
     pub formula: String,
@@ -51,7 +51,7 @@ pub struct Row {
     pub stages: f64,
     /// From the first election to the last receipt in units of D; the mean, if it is an average.
     pub turnaround_d: f64,
-    /// From the first election until everybody knows the leader in units of D; the mean, if it is an average.
+    /// From the first election until all members know the leader, in units of D; the mean, if it is an average.
     pub informed_d: f64,
 }
 

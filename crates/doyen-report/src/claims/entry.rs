@@ -1,4 +1,4 @@
-//! What an entry into the critical section costs: the table of cs677 and the history of cs425, with what they leave out.
+//! What an entry into the critical section costs: the table of cs677 and the history of cs425, and what these leave out.
 //!
 //! A case is `idle`, where one member asks, or `saturated`, where all ask again as soon as they have left. Messages are for
 //! each entry. A saturated run begins and ends, so where a formula is about the middle of it the two are compared within
@@ -168,7 +168,7 @@ impl Line {
     }
 }
 
-/// The messages that the algorithm sends for entries: of a lock service, those of the quorum beneath do not count.
+/// The messages that the algorithm sends for entries: for a lock service, those of the quorum below do not count.
 fn messages_of(case: &Case, outcome: &Outcome) -> u64 {
     if !case.algorithm.has_leases() {
         return outcome.messages.total;

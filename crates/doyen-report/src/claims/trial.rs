@@ -1,4 +1,4 @@
-//! The trials of a statement: runs, and what it says about them.
+//! The trials of a statement: runs, and what the statement says about them.
 
 use doyen_core::registry::Algorithm;
 use doyen_core::time::Span;
@@ -43,11 +43,11 @@ pub(super) struct Entry {
     note: String,
 }
 
-/// What a statement says about one case, or about the difference between two.
+/// The prediction of a statement for one case, or for the difference between two.
 pub(super) struct Trial {
     case: Case,
     less: Option<Case>,
-    /// What the cases are, for people.
+    /// A description of the cases, for readers.
     description: String,
     measure: Measure,
     since: f64,
@@ -71,9 +71,9 @@ enum Measure {
     Stages,
     /// From the first election to the last receipt, in D.
     Turnaround,
-    /// From the first election until everybody knows the leader, in D.
+    /// From the first election until all members know the leader, in D.
     Informed,
-    /// Who leads; -1 if they do not agree.
+    /// The leader; -1 if they do not agree.
     Leader,
     /// Messages for each entry into the critical section.
     PerEntry,
@@ -88,7 +88,7 @@ enum Measure {
     Kind(String),
 }
 
-/// How what is measured relates to what is printed.
+/// The relation between the measured and the printed value.
 #[derive(Clone, Copy, PartialEq)]
 enum Relation {
     Is,
@@ -281,7 +281,7 @@ impl Trial {
         std::iter::once(&self.case).chain(&self.less)
     }
 
-    /// The number that the runs of this trial come to.
+    /// The result of the runs of this trial.
     pub(super) fn value(&self, outcomes: &mut impl Iterator<Item = Outcome>) -> f64 {
         let mut next = || outcomes.next().map_or(f64::NAN, |outcome| self.measure.of(&outcome));
         let value = next() - self.since;

@@ -79,7 +79,7 @@ pub(super) fn of(case: &Case, requests: &Requests) -> Option<Formula> {
     }
 }
 
-/// Who asks to enter.
+/// The members that ask to enter.
 struct Requesters<'a> {
     case: &'a Case,
     entries: u64,
@@ -102,7 +102,7 @@ impl Requesters<'_> {
         self.who.iter().all(|(id, _)| *id == first).then_some(first)
     }
 
-    /// Where the token is at the beginning.
+    /// The member that has the token at the beginning.
     fn token(&self) -> NodeId {
         self.case.config.exclusion.first.unwrap_or_else(|| self.case.members().at(0))
     }

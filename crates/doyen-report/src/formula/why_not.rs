@@ -1,4 +1,4 @@
-//! Why no formula is about a case, as the end of a sentence: "no formula applies: …".
+//! Why no formula applies to a case, as the end of a sentence: "no formula applies: …".
 
 use doyen_core::registry::Algorithm;
 use doyen_sim::fault::{Action, Fault};
@@ -9,7 +9,7 @@ use doyen_sim::time::Time;
 
 use super::{Formula, Group, of};
 
-/// What makes a run other than calm. All formulas are about calm runs.
+/// The reason why a run is not calm. All formulas are about calm runs.
 pub(super) fn disturbance(case: &Case) -> Option<String> {
     if let Some(fault) = case.faults.first() {
         return Some(of_fault(fault, case.algorithm.elects()));
@@ -111,7 +111,7 @@ pub fn why_not(case: &Case) -> Option<String> {
     if of(case).is_some() {
         return None;
     }
-    // Of a quorum there is none, however calm it is.
+    // There is no formula for a quorum, however calm the run is.
     if case.algorithm == Algorithm::Quorum {
         return Some("no source gives one for a quorum".to_owned());
     }
@@ -135,7 +135,7 @@ pub fn why_not(case: &Case) -> Option<String> {
     })
 }
 
-/// The formula for the same case if nothing went wrong; none if none applies even then.
+/// The formula for the same case without faults; none if none applies even then.
 pub fn undisturbed(case: &Case) -> Option<Formula> {
     let mut calm = case.clone();
     calm.faults.clear();

@@ -1,4 +1,4 @@
-//! What a key of a sweep runs through: one value, a list of them, or a range.
+//! The values of a swept key: one value, a list of them, or a range.
 
 use serde::Deserialize;
 use toml::Value;
@@ -14,13 +14,13 @@ pub(crate) enum Axis {
     One(Value),
 }
 
-/// A value for people, and for those who compare it: a text without quotation marks.
+/// A value as text, to show and to compare: without quotation marks.
 pub(crate) fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 impl Axis {
-    /// The values as they stand.
+    /// The values as written.
     pub(crate) fn values(&self) -> &[Value] {
         match self {
             Self::Many(values) => values,
@@ -75,7 +75,7 @@ fn check_count(values: Vec<Value>) -> Result<Vec<Value>, String> {
     }
 }
 
-/// Reads `5`, `1..10` and `5..50 step 5`. Both ends count; a step may leave out the upper one.
+/// Reads `5`, `1..10` and `5..50 step 5`. Both ends are included; a step may skip the upper one.
 fn parse_range(text: &str) -> Result<Vec<i64>, String> {
     let wrong = || not_a_range(text);
     let number = |text: &str| text.trim().parse::<u32>().map_err(|_| wrong());

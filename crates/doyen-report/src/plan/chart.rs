@@ -1,4 +1,4 @@
-//! What to draw of a plan's rows.
+//! The charts of a plan's rows.
 
 use std::collections::BTreeMap;
 
@@ -27,23 +27,23 @@ pub(super) struct Entry {
 /// A line chart: the median of y at each x, with the 5th to 95th percentile.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Report {
-    /// What it shows.
+    /// Its title.
     pub title: String,
-    /// What to see in it.
+    /// A description.
     pub about: String,
-    /// Whose rows it shows; those of all sweeps without one.
+    /// The sweep whose rows it shows; none for those of all sweeps.
     pub sweep: Option<String>,
-    /// What runs to the right.
+    /// The field of the horizontal axis.
     pub x: &'static Field,
-    /// What runs upwards.
+    /// The field of the vertical axis.
     pub y: &'static Field,
-    /// What makes a series, a colour each.
+    /// The fields that make a series, each with a colour.
     pub series: Vec<&'static Field>,
-    /// Whether the axis to the right is logarithmic.
+    /// Whether the horizontal axis is logarithmic.
     pub log_x: bool,
-    /// Whether the axis upwards is.
+    /// Whether the vertical axis is.
     pub log_y: bool,
-    /// Which rows it shows: those that have these values.
+    /// It shows only rows that have these values.
     pub only: Vec<(&'static Field, toml::Value)>,
     /// Whether the closed form is drawn as well.
     pub formula: bool,
@@ -117,7 +117,7 @@ impl Entry {
     }
 }
 
-/// Whether a row has this value: a number or a flag as it is, anything else as people read it.
+/// Whether a row has this value: a number or a flag as it is, anything else as text.
 fn has(field: &Field, values: &Map<String, Value>, value: &toml::Value) -> bool {
     let number = match value {
         toml::Value::Integer(number) => *number as f64,

@@ -1,4 +1,4 @@
-//! A run in the making: the base, and one value for each swept key.
+//! A run that is being assembled: the base, and one value for each swept key.
 
 use toml::{Table, Value};
 
@@ -7,7 +7,7 @@ use super::{Axis, Result};
 use doyen_sim::random::{Random, splitmix};
 use doyen_sim::scenario::{Case, Initiators, Scenario, ScenarioError};
 
-/// More initiators than are written down one by one.
+/// The most initiators that are listed one by one.
 const MAX_LISTED: i64 = 10_000;
 
 /// The keys of a scenario that can be swept, besides algorithm, mode and seed, in the order in which they change: the
@@ -40,7 +40,7 @@ pub(super) const KEYS: &[&str] = &[
     "initiators",
 ];
 
-/// What a key runs through, each value once.
+/// The values of a key, each once.
 pub(super) fn values(key: &str, axis: &Axis) -> Result<Vec<Value>> {
     let values = match key {
         "members" => axis.numbers(&[]),
@@ -52,7 +52,7 @@ pub(super) fn values(key: &str, axis: &Axis) -> Result<Vec<Value>> {
     values.map_err(|problem| ScenarioError::new(key, problem))
 }
 
-/// A run in the making: a scenario as a table.
+/// A run that is being assembled: a scenario as a table.
 pub(super) struct Draft {
     pub(super) table: Table,
     pub(super) faults: String,
@@ -169,7 +169,7 @@ impl Draft {
         Ok(listed(&live))
     }
 
-    /// A stream of its own: who notices does not depend on what the run draws.
+    /// A separate random stream: the initiators do not depend on what the run draws.
     fn random(&self) -> Random {
         Random::new(splitmix(!self.seed))
     }

@@ -1,8 +1,8 @@
 //! Draws a line chart as SVG, with the canvas, the type and the colours of the space-time diagrams.
 //!
-//! Each series is named at the end of its line instead of in a legend, and has a shape of its own besides its colour,
-//! so that nobody has to tell colours apart. Series that lie on each other show as rings: each is drawn with smaller
-//! dots than those below it.
+//! Each series is named at the end of its line instead of in a legend, and has its own shape besides its colour, so
+//! that a reader need not distinguish colours. Series that coincide show as rings: each is drawn with smaller dots than
+//! those below it.
 
 use super::series::{Picture, Point, Series};
 use crate::plan::Report;
@@ -22,7 +22,7 @@ const MAX_DOTS: usize = 400;
 const LABEL_SIZE: f64 = 12.0;
 const LABEL_GAP: f64 = 16.0;
 
-/// What the style sheet of the diagrams does not have.
+/// The rules that the style sheet of the diagrams does not have.
 const STYLE: &str = "\
 .doyen-run .tick.y { text-anchor: end; }
 .doyen-run .axis-name { font-size: 12px; }
@@ -43,7 +43,7 @@ pub(super) fn draw(report: &Report, picture: &Picture) -> String {
     Chart::new(report, picture).draw(picture)
 }
 
-/// An axis: what it shows, from where to where, in which unit, and where that lies in the picture.
+/// An axis: its field, range and unit, and its place in the picture.
 struct Axis {
     title: String,
     factor: f64,
@@ -80,12 +80,12 @@ impl Axis {
         Self { title: format!("{}{unit}", field.title), factor, low, high, log, from: 0.0, to: 0.0 }
     }
 
-    /// Where a number of the field lies.
+    /// The place of a number of the field.
     fn at(&self, number: f64) -> f64 {
         self.place(number / self.factor)
     }
 
-    /// Where a number of the axis lies.
+    /// The place of a number of the axis.
     fn place(&self, number: f64) -> f64 {
         let along = |number: f64| if self.log { libm::log10(number) } else { number };
         let share = (along(number) - along(self.low)) / (along(self.high) - along(self.low));
@@ -211,7 +211,7 @@ impl<'a> Chart<'a> {
         self.canvas.close();
     }
 
-    /// A dot for a median, which says what it is when it is pointed at.
+    /// A dot for a median, which shows its values on hover.
     fn dot(&mut self, series: &Series, point: &Point, size: f64) {
         let Report { x, y, formula, .. } = self.report;
         let show = |number: f64| y.unit.show(number);
@@ -281,7 +281,7 @@ fn shape(colour: usize) -> &'static [canvas::Point] {
     SHAPES[colour % SHAPES.len()]
 }
 
-/// Moves labels apart that would lie on each other, as little as possible in all.
+/// Moves labels that would overlap apart, by as little as possible in total.
 fn spread_out(labels: &mut [Label<'_>], top: f64, bottom: f64) {
     labels.sort_by(|a, b| a.y.total_cmp(&b.y));
     let mut places: Vec<f64> = labels.iter().map(|label| label.y).collect();

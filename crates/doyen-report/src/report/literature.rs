@@ -1,4 +1,4 @@
-//! What the literature claims, as tables of a page.
+//! The claims of the literature, as tables of a page.
 
 use super::table::{Line, Mark, Section};
 use crate::claims::{Claim, EntryRow, EntryTable, Evidence, Row, Table, Verdict};
@@ -95,7 +95,7 @@ fn entry_cost(table: &EntryTable, row: &EntryRow) -> Line {
     Line { mark, cells, evidence: None }
 }
 
-/// One line a case, with the largest group it was tried in; the others stand below it.
+/// One line a case, with the largest group it was tried in; the others follow below it.
 fn costs(tables: &[Table]) -> Section {
     let headers =
         ["algorithm", "case", "members", "formula", "it gives", "counted", "stages", "time"];

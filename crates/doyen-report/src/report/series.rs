@@ -1,4 +1,4 @@
-//! From rows to what is drawn: series, medians, percentiles.
+//! The series of a chart, from rows: medians and percentiles.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::row::{Field, Row, Unit};
 /// How many colours there are before they repeat.
 const COLOURS: usize = 8;
 
-/// More series than anybody can tell apart.
+/// The most series of a chart: a reader cannot distinguish more.
 const MAX_SERIES: usize = 20;
 
 /// The runs of one series.
@@ -29,11 +29,11 @@ pub(super) struct Series {
 /// One run in a plot.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Sample {
-    /// To the right.
+    /// Its place on the horizontal axis.
     pub(super) x: f64,
-    /// Upwards.
+    /// Its place on the vertical axis.
     pub(super) y: f64,
-    /// Where the closed form puts it.
+    /// Its place by the closed form.
     pub(super) formula: Option<f64>,
 }
 
@@ -42,11 +42,11 @@ pub(super) struct Sample {
 pub(super) struct Point {
     pub(super) x: f64,
     pub(super) spread: Spread,
-    /// The median of what the closed form says, if it says something about every one of them.
+    /// The median of the closed form's values, if it has one for each of them.
     pub(super) formula: Option<f64>,
 }
 
-/// How numbers are distributed.
+/// The distribution of numbers.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Spread {
     pub(super) count: usize,
@@ -57,7 +57,7 @@ pub(super) struct Spread {
     pub(super) p95: f64,
 }
 
-/// What a report shows.
+/// The contents of a chart.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(super) struct Picture {
     pub(super) series: Vec<Series>,
@@ -112,7 +112,7 @@ impl Picture {
     }
 }
 
-/// Where a run lies in a chart; nowhere, if it has no number there or none that the axis can show.
+/// The place of a run in a chart; none if it has no number there or none that the axis can show.
 fn numbers(report: &Report, values: &Map<String, Value>) -> Option<Sample> {
     let fits = |field: &Field, log: bool| {
         let number = field.number(values).filter(|number| number.is_finite());
@@ -123,7 +123,7 @@ fn numbers(report: &Report, values: &Map<String, Value>) -> Option<Sample> {
 }
 
 impl Series {
-    /// Its runs by x, ascending. Of yes and no the share of yes is shown, not the median.
+    /// Its runs by x, ascending. For yes and no, the share of yes is shown, not the median.
     pub(super) fn points(&self, unit: Unit) -> Vec<Point> {
         let mut by_x: BTreeMap<u64, Vec<&Sample>> = BTreeMap::new();
         for sample in &self.samples {

@@ -9,7 +9,7 @@ use doyen_sim::render::svg::canvas::escaped as escape;
 pub struct Section {
     /// Its heading.
     pub title: String,
-    /// What stands below it.
+    /// The text below it.
     pub about: String,
     /// The heads of its columns.
     pub headers: Vec<String>,
@@ -20,15 +20,15 @@ pub struct Section {
 /// A line of a table.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Line {
-    /// What to make of it.
+    /// Its mark.
     pub mark: Mark,
     /// A text for each column. A column of numbers is set to the right.
     pub cells: Vec<String>,
-    /// What it rests on, shown on demand; its title is what to click on.
+    /// Its evidence, shown on demand; its title is the text to click on.
     pub evidence: Option<Section>,
 }
 
-/// What to make of a line, the worst last.
+/// The mark of a line, the worst last.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum Mark {
     /// Nothing in particular.
@@ -43,7 +43,7 @@ pub enum Mark {
 }
 
 impl Mark {
-    /// The class of its line, its sign and its name: colour alone is not for everybody.
+    /// The class of its line, its sign and its name: colour alone is not accessible to all readers.
     fn shown(self) -> (&'static str, &'static str, &'static str) {
         match self {
             Self::Plain => ("plain", "", ""),
@@ -68,7 +68,7 @@ pub(super) fn tally(section: &Section) -> String {
     }
 }
 
-/// The table itself, and what stands above it.
+/// The table itself, and the text above it.
 pub(super) fn table(out: &mut String, table: &Section) {
     let marked = table.lines.iter().any(|line| line.mark != Mark::Plain);
     let numeric: Vec<bool> =
