@@ -28,7 +28,7 @@ const VIEWS = [
   { name: "gallery", title: "Gallery", hosts: ["lab", "static"], load: () => import("./view/gallery.js") },
 ];
 
-/** What every view is given. */
+/** The arguments of every view. */
 export class App {
   constructor() {
     /** @type {"lab" | "node" | "static"} */
@@ -47,7 +47,7 @@ export class App {
     history.replaceState({ depth: this.depth }, "");
     /** The address that is being shown, as the bar has it. */
     this.address = "";
-    /** How often a person has gone somewhere. An answer that was asked for before the last time comes too late. */
+    /** How often the user has navigated. An answer that was requested before the last time comes too late. */
     this.moves = 0;
     /** An undo that the browser has not done yet. @type {{ to: number, moves: number } | null} */
     this.undoing = null;
@@ -73,7 +73,7 @@ export class App {
     this.route();
   }
 
-  /** Goes where an answer leads, unless a person has gone elsewhere before it came. @param {Promise<Query>} answer */
+  /** Goes where an answer leads, unless the user has gone elsewhere before it came. @param {Promise<Query>} answer */
   async follow(answer) {
     const { moves } = this;
     try {

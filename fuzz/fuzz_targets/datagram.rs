@@ -1,4 +1,4 @@
-//! Bytes off the network, and bytes that somebody with the key has sealed.
+//! Bytes off the network, and bytes that an attacker with the key has sealed.
 
 #![no_main]
 

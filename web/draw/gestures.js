@@ -1,6 +1,6 @@
 /**
  * Mouse and touch on the ring: a click selects, a right click or a long press opens the menu, a drag from member to member
- * cuts their link, and a drag that begins on empty ground draws a line that parts the members.
+ * cuts their link, and a drag that begins on empty ground draws a line that partitions the members.
  */
 
 import { memberAt, sides } from "../model/ring.js";
@@ -30,7 +30,7 @@ const MOVED = 6;
 const LONG_PRESS = 500;
 const SHORTEST_LINE = 40;
 
-/** Ends the drag that is under way, if one is. One listener for all pictures: each of its own would keep a picture that has gone. @type {(() => boolean) | null} */
+/** Ends the present drag, if there is one. All pictures share one listener, because separate ones would keep removed pictures alive. @type {(() => boolean) | null} */
 let endDrag = null;
 addEventListener("keydown", (event) => event.key === "Escape" && endDrag?.() && event.preventDefault());
 

@@ -1,10 +1,10 @@
-/** What lies beneath the arrows of a space-time diagram: the grid, partitions, folds, bands and life lines. */
+/** What lies below the arrows of a space-time diagram: the grid, partitions, folds, bands and life lines. */
 
 import { s } from "../dom.js";
 import { time, together } from "../model/words.js";
 
 /**
- * @typedef {object} Picture everything of a diagram that has a place; made anew when the run or the size changes
+ * @typedef {object} Picture everything of a diagram that has a place; made again when the run or the size changes
  * @property {import("../model/run.js").Run} run
  * @property {import("../model/scale.js").TimeScale} scale
  * @property {{ pitch: number, top: number, bottom: number, y(id: number): number }} lanes
@@ -140,7 +140,7 @@ const zigzag = (x, y, a) => `M${x - 8},${y}L${x - 5},${y - a}L${x},${y + a}L${x 
 
 /** @typedef {{ x0: number, x1: number }} Sight what is in sight, in pixels */
 
-/** Who led and when nobody did, or who was inside, in one strip below the lanes. @param {Picture} picture @param {Sight} sight @param {(text: string) => number} measure */
+/** The leaders over time and the gaps between them, or the members that were inside, in one strip below the lanes. @param {Picture} picture @param {Sight} sight @param {(text: string) => number} measure */
 export function drawStrip({ run, scale, lanes, until, end }, sight, measure) {
   const { downtime = [], overlap = [] } = run.data.intervals ?? {};
   const { [run.excludes ? "inside" : "leader"]: holders = [] } = run.data.intervals ?? {};
@@ -158,7 +158,7 @@ export function drawStrip({ run, scale, lanes, until, end }, sight, measure) {
       text ? s("text", { x: kind === "leads" ? x + 7 : x + width / 2, y: y + 9.8, "text-anchor": kind === "leads" ? "start" : "middle" }, text) : null,
       s("title", {}, texts[0])));
   };
-  // Where two lead, the overlap is what is told.
+  // Where two members lead, the overlap is shown.
   const edge = (/** @type {number | null} */ to) => to ?? run.end;
   for (const { member, from, to } of holders) {
     const texts = [`${run.name(member)} ${run.excludes ? "is inside" : "leads"}`, run.name(member)];

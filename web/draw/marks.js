@@ -1,4 +1,4 @@
-/** Signs on the life lines: who starts, who leads, timers, crashes. And what a pointer on them says. */
+/** Signs on the life lines (starts, leaders, timers, crashes), and their tooltips. */
 
 import { s } from "../dom.js";
 import { asksToEnter, becomesLeader } from "../model/labels.js";
@@ -7,7 +7,7 @@ import { crossPath, starPath } from "./signs.js";
 
 /** @typedef {"leads" | "enters" | "starts" | "crash" | "restart" | "timer" | "suspect" | "trust" | "fault"} Sign */
 
-/** Which sign a step has. @param {import("../model/run.js").Step} step @returns {Sign | null} */
+/** The sign of a step. @param {import("../model/run.js").Step} step @returns {Sign | null} */
 export function signOf(step) {
   if (step.member === null) return null;
   if (becomesLeader(step)) return step.change.some(([, { role }]) => role?.[1] === "inside") ? "enters" : "leads";
@@ -53,7 +53,7 @@ function shapes(sign) {
   }
 }
 
-/** What a pointer on a message says. @param {import("../model/run.js").Run} run @param {import("../model/run.js").Message} message @param {number} now */
+/** The tooltip of a message. @param {import("../model/run.js").Run} run @param {import("../model/run.js").Message} message @param {number} now */
 export function tellMessage(run, message, now) {
   const [from, to] = [run.name(message.from), run.name(message.to)];
   const sent = `${message.text} from ${from} to ${to}, sent at ${time(message.sent)}`;
@@ -65,7 +65,7 @@ export function tellMessage(run, message, now) {
   return `${sent}${changed}, arrives at ${time(message.arrives)}${again}`;
 }
 
-/** What a pointer on an event says. @param {import("../model/run.js").Step} step */
+/** The tooltip of an event. @param {import("../model/run.js").Step} step */
 export function tellStep(step) {
   const rules = step.rules.length ? ` [${step.rules.join(", ")}]` : "";
   return `${time(step.at)}: ${step.text}${rules}`;

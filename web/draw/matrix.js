@@ -1,4 +1,4 @@
-/** Who reaches whom: row reaches column. In the lab each cell is a button that cuts or mends that direction. */
+/** Reachability: row reaches column. In the lab each cell is a button that cuts or repairs that direction. */
 
 import { h, keyed, s, set } from "../dom.js";
 import { isCut } from "../model/scene.js";

@@ -38,7 +38,7 @@ export class MemberLabels {
     const key = JSON.stringify([wanted.map(({ member, labels }) => [member.id, ...labels.map(({ text }) => textWidth(text))]), selection, stage.notes]);
     if (key !== this.key) {
       this.key = key;
-      // Who leads, what is selected and what is wrong choose first.
+      // The leader, the selection and faults choose first.
       const rank = (/** @type {Member} */ member) =>
         Number(member.role !== "leader") + Number(member.id !== selection) + Number(!member.labels?.some(({ tone }) => tone === "fault"));
       const boxes = [...wanted].sort((a, b) => rank(a.member) - rank(b.member)).flatMap(({ member, labels }) => {

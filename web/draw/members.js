@@ -1,6 +1,6 @@
 /**
- * The members as a ring: who leads, whose lease runs, who is reachable, what is in flight. `show` is called with all that is
- * to be seen, as often as something moves; only what differs is touched.
+ * The members as a ring: roles, leases, reachability, messages in flight. `show` is called with everything that is
+ * visible, as often as something moves; only what differs is touched.
  */
 
 import { h, keyed, s, set } from "../dom.js";

@@ -1,4 +1,4 @@
-/** The now line, and the messages under way: dotted from where they are to where they go. */
+/** The now line, and the messages in flight: dotted from where they are to their receivers. */
 
 import { s, set } from "../dom.js";
 import { polyline } from "../model/layout.js";

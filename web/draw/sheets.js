@@ -1,6 +1,6 @@
 /**
- * The sheets of a diagram, one above the other: what lies beneath, the mass of arrows, arrows and texts, a veil over what is
- * not yet, what moves, and the now line. Each is a layer of its own, so that what moves with time repaints nothing else.
+ * The sheets of a diagram, one above the other: the ground, the mass of arrows, arrows and texts, a veil over the
+ * future, what moves, and the now line. Each is a separate layer, so that what moves with time repaints nothing else.
  */
 
 import { h, s, set } from "../dom.js";
@@ -42,7 +42,7 @@ export class Sheets {
       this.svgs[0], this.mass, this.svgs[1], h("div", { class: "veils" }, this.veil), this.svgs[2], this.now.element, this.tip);
     /** For which pan the canvas was drawn. */
     this.drawn = NaN;
-    /** What the tokens are now: to ask for them costs a layout. @type {Map<string, string>} */
+    /** The present values of the tokens, because reading them costs a layout. @type {Map<string, string>} */
     this.colours = new Map();
   }
 

@@ -42,7 +42,7 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
   for (const watcher of watchers) watcher.deref()?.themeChanged();
 });
 
-/** Tells of another theme for as long as the watcher is in use; it need not say when it no longer is. @param {{ themeChanged(): void }} watcher */
+/** Reports a change of theme as long as the watcher is in use; a watcher need not be removed. @param {{ themeChanged(): void }} watcher */
 export function watchTheme(watcher) {
   for (const other of watchers) if (!other.deref()) watchers.delete(other);
   watchers.add(new WeakRef(watcher));

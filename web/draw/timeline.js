@@ -1,6 +1,6 @@
 /**
- * Who led: one lane a member, time to the right. Everything that happened is laid out once, at a fixed scale, and the whole
- * slides; only bands that are still growing are touched in between.
+ * The leaders over time: one lane for each member, time to the right. Everything that happened is laid out once, at a fixed
+ * scale, and the whole slides; only bands that are still growing are touched in between.
  */
 
 import { h, keyed, s, set } from "../dom.js";
@@ -263,7 +263,7 @@ export class WhoLed {
   }
 }
 
-/** A member's first start says nothing that its line does not say. @param {Timeline["marks"][number]} mark @param {number} i @param {Timeline["marks"]} marks */
+/** A member's first start needs no sign beside its line. @param {Timeline["marks"][number]} mark @param {number} i @param {Timeline["marks"]} marks */
 function isNews(mark, i, marks) {
   return mark.kind !== "started" || marks.slice(0, i).some(({ member }) => member === mark.member);
 }

@@ -1,6 +1,6 @@
 /**
- * The running cluster: a stream of what is, and commands. In the lab it comes from `/lab/stream`; a node's own page makes the
- * same of what that node publishes.
+ * The running cluster: a stream of its state, and commands. In the lab it comes from `/lab/stream`; a node's own page makes the
+ * same stream from what that node publishes.
  */
 
 import { fromNode } from "./node.js";
@@ -102,7 +102,7 @@ export class Cluster {
     return { authorization: `Bearer ${this.key}` };
   }
 
-  /** Does something to the cluster; returns what was done, in words. @param {"fault" | "admin"} path @param {object} body @returns {Promise<string>} */
+  /** Sends an action to the cluster; returns what was done, in words. @param {"fault" | "admin"} path @param {object} body @returns {Promise<string>} */
   async send(path, body) {
     const response = await fetch(`lab/${path}`, {
       method: "POST",

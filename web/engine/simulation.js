@@ -30,7 +30,7 @@ export class Simulation {
     this.pending = new Set();
   }
 
-  /** The view on screen is left: nobody waits any more for what it has asked for. */
+  /** The user leaves the view on screen: its open requests are not needed any more. */
   leave() {
     for (const key of this.pending) this.runs.delete(key);
     this.pending.clear();
@@ -48,7 +48,7 @@ export class Simulation {
   run(source) {
     const key = JSON.stringify(source);
     const run = this.runs.get(key) ?? this.start(key, source);
-    // The latest is the last to be forgotten.
+    // The latest run is forgotten last.
     this.runs.delete(key);
     this.runs.set(key, run);
     for (const oldest of this.runs.keys()) {
@@ -177,7 +177,7 @@ export class WasmTransport {
     this.worker = null;
   }
 
-  /** Ends the worker; whoever waits is told why. @param {{ detail: string }} problem */
+  /** Ends the worker; callers that wait are told why. @param {{ detail: string }} problem */
   fail(problem) {
     this.end();
     for (const call of this.waiting.values()) call.reject(new Problem(problem));

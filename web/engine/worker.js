@@ -48,7 +48,7 @@ function give(wasm, text) {
 const PAUSE = 50;
 let next = 0;
 
-/** Called by the engine from time to time; 1 lets it go on. @param {number} at @param {number} length */
+/** Called by the engine from time to time; 1 lets it continue. @param {number} at @param {number} length */
 function progress(at, length) {
   if (performance.now() < next) return 1;
   next = performance.now() + PAUSE;

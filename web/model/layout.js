@@ -252,13 +252,13 @@ export function widestFan(run) {
 /** What was found of runs, which never change. @type {WeakMap<Run, Stretch[]>} */
 const known = new WeakMap();
 
-/** What every member was, and when. @param {Run} run @returns {Stretch[]} */
+/** The states of every member, and when it had them. @param {Run} run @returns {Stretch[]} */
 export function stretches(run) {
   const before = known.get(run);
   if (before) return before;
   const { leader = [], lease = [], waiting = [], inside = [], overlap = [], down = [], paused = [] } = run.data.intervals ?? {};
   const of = (/** @type {any[]} */ list, /** @type {Stretch["state"]} */ state) => list.map((one) => ({ ...one, state }));
-  // Who is inside beside another one.
+  // The members that are inside together.
   const together = run.excludes ? overlap.flatMap((/** @type {any} */ { members, ...when }) => members.map((/** @type {number} */ member) => ({ ...when, member }))) : [];
   const found = [...campaigns(run), ...of(leader, "leads"), ...of(waiting, "waits"), ...of(inside, "inside"), ...of(together, "together"), ...of(lease, "lease"), ...of(paused, "paused"), ...of(down, "down")];
   known.set(run, found);

@@ -10,7 +10,7 @@ import { timeScale } from "./scale.js";
  * @typedef {import("./run.js").Position} Position
  */
 
-/** How a member stands, in the word that its sign has. @param {State} state @param {number} t @param {boolean} witness */
+/** The state of a member, as the name of its sign. @param {State} state @param {number} t @param {boolean} witness */
 export function standing(state, t, witness = false) {
   if (!state.up) return "down";
   if (isPaused(state, t)) return "paused";
@@ -41,10 +41,10 @@ function leaseOf(run, state, t) {
   return { left: length ? Math.max(0, Math.min(1, (state.lease - t) / length)) : 0, over: state.lease <= t };
 }
 
-/** Up to this many members each says whom it follows; of more, only those that do not follow whom most follow. */
+/** Up to this many members each shows the leader that it follows; of more, only those that do not follow the leader of most. */
 const ALL_SAY_UP_TO = 6;
 
-/** Whom most members follow; null where so few are there that each says it. @param {Run} run @param {Map<number, State>} frame */
+/** The leader that most members follow; null if there are so few members that each shows its own. @param {Run} run @param {Map<number, State>} frame */
 function commonLeader(run, frame) {
   if (run.order.length <= ALL_SAY_UP_TO) return null;
   /** @type {Map<number, number>} */
@@ -72,7 +72,7 @@ function labels(run, state, t, frame) {
 /** How many members are inside the critical section. @param {Map<number, State>} frame */
 const inside = (frame) => [...frame.values()].filter(({ up, role }) => up && role === "inside").length;
 
-/** Whether a member follows whom most follow, which needs no words in a crowd. @param {State} state @param {number} t @param {number | null} common */
+/** Whether a member follows the leader of most members, which needs no text if there are many. @param {State} state @param {number} t @param {number | null} common */
 const isPlain = (state, t, common) => common !== null && standing(state, t) === "follower" && state.leader === common;
 
 /** @param {{ from: number, to: number | null }} interval @param {number} t */

@@ -1,6 +1,6 @@
 /**
- * What to ask before a run is played. The questions follow from the scenario and never from how the run ends, which they
- * would give away. Pure.
+ * The questions before a run is played. They follow from the scenario and never from the end of the run, which they
+ * would reveal. Pure.
  */
 
 import { count, time } from "./words.js";

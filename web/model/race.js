@@ -1,4 +1,4 @@
-/** Several algorithms, one scenario, one clock: what each lane is run with, and what is compared. Pure. */
+/** Several algorithms, one scenario, one clock: the flags of each lane, and the comparison. Pure. */
 
 import { CHANGES } from "./branch.js";
 import { ids, list, parseTime, readable, time } from "./words.js";
@@ -44,7 +44,7 @@ export function faultTime(flags) {
   return value.slice(value.indexOf("@") + 1) || "2ms";
 }
 
-/** The leader with as many others as leave it a minority, parted from the rest. @param {Flags} flags @param {string} [at] */
+/** The leader with as many others as leave it a minority, separated from the rest. @param {Flags} flags @param {string} [at] */
 export function partitionValue(flags, at = faultTime(flags)) {
   const all = memberIds(flag(flags, "members") ?? "5");
   const leader = Number(flag(flags, "leader") ?? all.at(-1));
@@ -63,7 +63,7 @@ const [PARTED, WATCHED] = [44, 74];
 /** What makes a scenario of its own, and is left out when the fault is another. */
 const OF_SCENARIO = [...CHANGES, "until", "dead", "initiators", "leader"];
 
-/** The same race with the other fault: the leader crashes, or is parted from the majority. @param {Flags} flags @returns {Flags} */
+/** The same race with the other fault: the leader crashes, or is separated from the majority. @param {Flags} flags @returns {Flags} */
 export function swapFault(flags) {
   const dead = (flag(flags, "dead") ?? "").split(",").map(Number);
   const live = memberIds(flag(flags, "members") ?? "5").filter((id) => flag(flags, "dead") === null || !dead.includes(id));
@@ -75,7 +75,7 @@ export function swapFault(flags) {
     ? [["crash", `${leader}@${at}`]]
     : [["partition", partitionValue([...next, ["leader", leader]], at)], ["heal", after(PARTED)], ["until", after(WATCHED)]]);
   const place = next.findIndex(([name]) => name === "members") + 1;
-  // Without a failure detector no one would notice.
+  // Without a failure detector no member would detect the failure.
   const detector = /** @type {Flags} */ (flag(next, "detector") === null ? [["detector", printTime(5 * longestDelay(flags))]] : []);
   return [...next.slice(0, place), ["leader", leader], ...fault, ...next.slice(place), ...detector];
 }
@@ -87,7 +87,7 @@ function longestDelay(flags) {
   return delay.startsWith("exp") ? 10 * last : last;
 }
 
-/** After one word was changed the others still make sense: who leads is who fails. @param {Flags} flags @param {string} name @param {string} value @returns {Flags} */
+/** After one word was changed the others still make sense: the member that leads is the one that fails. @param {Flags} flags @param {string} name @param {string} value @returns {Flags} */
 export function edit(flags, name, value) {
   let next = name === "at" ? flags : setFlag(flags, name, value);
   const all = memberIds(flag(next, "members") ?? "5");
@@ -120,7 +120,7 @@ function faultWords(flags, members) {
   const of = (/** @type {string} */ name) => flag(flags, name) ?? "";
   const leader = of("leader") || of("crash").split("@")[0];
   const side = of("partition").split("@")[0].split("/").at(-1)?.split(",").filter((id) => id !== leader) ?? [];
-  const parted = `${side.length ? `, with ${list(side)},` : ""} is parted from the others from `;
+  const parted = `${side.length ? `, with ${list(side)},` : ""} is separated from the others from `;
   return [
     { text: of("leader") ? "The leader " : "" },
     { flag: "leader", value: leader, kind: "ids", text: leader, choices: members.length < 20 ? members.map((id) => ({ value: String(id), text: String(id) })) : undefined },
@@ -130,7 +130,7 @@ function faultWords(flags, members) {
   ];
 }
 
-/** Who asks to enter the critical section, and for how long it stays inside. @param {Flags} flags @returns {import("../part/sentence.js").Word[]} */
+/** The members that ask to enter the critical section, and how long they stay inside. @param {Flags} flags @returns {import("../part/sentence.js").Word[]} */
 function requestWords(flags) {
   const [requests, hold] = [flag(flags, "requests") ?? "", flag(flags, "hold") ?? "1ms"];
   const who = requests === "all" ? "all members" : list(requests.split(",").map((one) => readable(one.replace("@", " at "))));
@@ -140,7 +140,7 @@ function requestWords(flags) {
   ];
 }
 
-/** Who is down from the beginning, and who starts. @param {Flags} flags @returns {import("../part/sentence.js").Word[]} */
+/** The members that are down from the beginning, and those that start. @param {Flags} flags @returns {import("../part/sentence.js").Word[]} */
 function startWords(flags) {
   const [dead, starters] = [flag(flags, "dead") ?? "", flag(flags, "initiators") ?? ""];
   const several = (/** @type {string} */ text) => text.includes(",") || text === "all";
@@ -151,7 +151,7 @@ function startWords(flags) {
   ];
 }
 
-/** When all that is to be seen has happened: elections are over, and leaders have settled. @param {Run[]} runs */
+/** When everything worth showing has happened: elections are over, and leaders have settled. @param {Run[]} runs */
 export function horizon(runs) {
   let last = 0;
   for (const run of runs) {
@@ -211,10 +211,10 @@ export function waiting(run, flags) {
   const first = run.messages.find(({ sent, kind }) => sent > fault && !run.kinds[kind].background)?.sent;
   if (first === undefined) return null;
   const leader = flag(flags, "leader") ?? "";
-  return { from: fault, to: first, text: run.data.leases ? `wait: vote leases to ${leader} run on` : "notice" };
+  return { from: fault, to: first, text: run.data.leases ? `wait: vote leases to ${leader} still run` : "notice" };
 }
 
-/** Who sends most and who waits longest, and what for. @param {{ title: string, run: Run }[]} lanes @param {number} end @param {Flags} flags @returns {{ strong: string, rest: string }[]} */
+/** The lane that sends most and the one that waits longest, and why. @param {{ title: string, run: Run }[]} lanes @param {number} end @param {Flags} flags @returns {{ strong: string, rest: string }[]} */
 export function verdict(lanes, end, flags) {
   const of = (/** @type {Run} */ run) => totals(run, end, countsFrom(run, flags));
   const most = best(lanes, ({ run }) => -of(run).messages);

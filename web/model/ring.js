@@ -1,5 +1,5 @@
 /**
- * Where members stand, where they move when they are parted, and the ways between them. Pure.
+ * The places of members, their moves in a partition, and the ways between them. Pure.
  *
  * Members stand on an ellipse in the order given, clockwise from the top, so they are in convex position: every link lies
  * within their hull.
@@ -53,7 +53,7 @@ export function ringLayout(order, stage, groups = null) {
   const wide = Math.max(small, Math.min(small * 1.25, stage.width / 2 - margin - 80));
   const tall = Math.max(small, Math.min(small * 1.12, stage.height / 2 - margin));
   const two = n > 1 && 0.6 * small * Math.sin(Math.PI / n) < CROWDED;
-  // Groups that are mixed around the ring cannot be parted by a line; then each takes an arc of its own.
+  // Groups that are mixed around the ring cannot be separated by a line; then each takes its own arc.
   const contiguous = parted && !isContiguous(order, parted) ? parted.flat() : order;
   /** @type {Map<string, Place>} */
   const places = new Map();
@@ -137,7 +137,7 @@ function partTwo(one, other, reach) {
   const along = (/** @type {Point} */ place) => place.x * axis.x + place.y * axis.y;
   const across = (/** @type {Point} */ place) => -place.x * axis.y + place.y * axis.x;
   const at = (Math.max(...one.map(along)) + Math.min(...other.map(along))) / 2;
-  // As long as both groups are wide there, so that the line is seen to part all of them.
+  // As long as both groups are wide there, so that the line visibly separates all of them.
   const width = [...one, ...other].map(across);
   const middle = (Math.min(...width) + Math.max(...width)) / 2;
   const half = Math.min(reach, (Math.max(...width) - Math.min(...width)) / 2 + one[0].r + 24);

@@ -56,7 +56,7 @@ export class Run {
     this.d = recorded.d_ns;
     /** @type {Map<number, State>[]} every `KEYFRAME`th frame */
     this.keyframes = [new Map(recorded.initial.map((/** @type {any} */ state) => [state.id, this.excludes ? { ...state, role: state.section } : state]))];
-    /** What each step had a part in; made when it is first asked for. @type {number[][] | null} */
+    /** The consequences of each step; computed at the first request. @type {number[][] | null} */
     this.effects = null;
     /** @type {number[]} how many election messages have been sent before each step */
     this.sentBefore = [0];
@@ -202,9 +202,9 @@ export class Run {
     return names.length ? `${names.join(" and ")} ${names.length > 1 ? several : one}` : none;
   }
 
-  /** What a member is called. @param {number | null} id */
+  /** The name of a member. @param {number | null} id */
   name(id) {
-    return id === null ? "nobody" : this.members.get(id)?.name ?? String(id);
+    return id === null ? "no member" : this.members.get(id)?.name ?? String(id);
   }
 
   /** The step that a selection `6`, `m5` or `s7` is about, at a position: a member's last step. @param {string} selection @param {Position} position @returns {number | null} */

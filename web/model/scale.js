@@ -4,13 +4,13 @@
 
 import { short } from "./words.js";
 
-/** A wait of more than so many flights of a message is folded, … */
+/** A wait of more than this many flights of a message is folded, … */
 const LONGEST = 6;
 
-/** … and takes so many pixels: there is room for its length. */
+/** … and takes this many pixels: there is room for its length. */
 const FOLD = 56;
 
-/** A flight takes so many pixels at most: a short run need not fill a wide window. */
+/** A flight takes at most this many pixels: a short run need not fill a wide window. */
 const WIDEST = 240;
 
 /**
@@ -25,7 +25,7 @@ const WIDEST = 240;
  * @property {number} [fold] pixels of a folded wait
  */
 
-/** What was found out about runs: they never change, and layouts are made anew at every zoom. @type {WeakMap<import("./run.js").Run, { times: number[], flights: number[] }>} */
+/** Results about runs, which never change; layouts are made again at every zoom. @type {WeakMap<import("./run.js").Run, { times: number[], flights: number[] }>} */
 const known = new WeakMap();
 
 /** @param {import("./run.js").Run} run */
@@ -41,7 +41,7 @@ function survey(run) {
 /** Ascending, without repetition. @param {number[]} times */
 const sorted = (times) => Float64Array.from(new Set(times)).sort().reduce((/** @type {number[]} */ all, t) => (all.push(t), all), []);
 
-/** Every time at which something is to be seen. @param {import("./run.js").Run} run */
+/** Every time at which something is visible. @param {import("./run.js").Run} run */
 function instants(run) {
   const times = [0, run.end];
   for (const step of run.steps) if (!step.background) times.push(step.at);

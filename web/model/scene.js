@@ -55,7 +55,7 @@ export const isUp = (member) => member.state === "up";
 /** @param {ClusterMember} member */
 const isDown = (member) => member.state === "down" || member.state === "failed";
 
-/** Who leads now; null if none does, or if several say so the one in the highest term. @param {ClusterState} cluster */
+/** The present leader: null if there is none; if several members say that they lead, the one in the highest term. @param {ClusterState} cluster */
 export function leaderOf(cluster) {
   const leaders = cluster.members.filter((member) => member.role === "leader" && !isDown(member));
   return leaders.sort((a, b) => b.term - a.term)[0] ?? null;
@@ -83,7 +83,7 @@ function leaseAt(member, now, leases) {
   if (isDown(member)) return null;
   const until = member.lease?.until_us ?? leases.get(member.name);
   if (until === undefined) return null;
-  // A lease that is asked about now and then is renewed in between: nothing is known, and nothing shown.
+  // A lease that is polled is renewed between two polls: its end is unknown, and nothing is shown.
   if (now >= until && member.lease?.asked) return { left: 0, over: false };
   if (now >= until) return member.lease || now < until + LEASE_OVER ? { left: 0, over: true } : null;
   if (!member.lease) return null;
@@ -117,10 +117,10 @@ const penaltyLabel = ({ until_us: until }, now) => ({ text: until === null ? "pe
 /** Whole seconds, rounded up: a time that is not over is not "0 s". @param {number} until @param {number} now in microseconds */
 const secondsLeft = (until, now) => `${Math.max(1, Math.ceil((until - now) / 1e6))} s`;
 
-/** "failed as leader once; behind the others for another 14 s". @param {NonNullable<ClusterMember["penalty"]>} penalty @param {number} now */
+/** "failed as leader once; ranked last for another 14 s". @param {NonNullable<ClusterMember["penalty"]>} penalty @param {number} now */
 export function penaltyWords({ failures, until_us: until }, now) {
   const times = ["", "once", "twice"][failures] ?? `${failures} times`;
-  return `failed as leader ${times}; behind the others ${until === null ? "until that decays" : `for another ${secondsLeft(until, now)}`}`;
+  return `failed as leader ${times}; ranked last ${until === null ? "until that decays" : `for another ${secondsLeft(until, now)}`}`;
 }
 
 /** @param {ClusterMember} member @param {number} now @param {Map<string, number>} leases @returns {NonNullable<Member["labels"]>[number]} */
@@ -170,7 +170,7 @@ export function notesOf(cluster, groups) {
   });
 }
 
-/** "{n1, n2} and {n3, n4, n5}. n5 keeps a majority and leads on. n1 and n2 cannot elect." @param {ClusterState} cluster @param {string[][]} groups */
+/** "{n1, n2} and {n3, n4, n5}. n5 keeps a majority and keeps leading. n1 and n2 cannot elect." @param {ClusterState} cluster @param {string[][]} groups */
 export function sayGroups(cluster, groups) {
   const leader = leaderOf(cluster);
   const notes = notesOf(cluster, groups);
@@ -178,9 +178,9 @@ export function sayGroups(cluster, groups) {
     const leads = leader && whole.includes(leader.name);
     const group = upOf(cluster, whole);
     if (!group.length) return `${list(whole)} ${whole.length === 1 ? "is" : "are"} not up.`;
-    if (cluster.lease_us === null) return leads ? `${leader.name} leads on.` : `${list(group)} elect${group.length === 1 ? "s itself" : " a leader of their own"}.`;
+    if (cluster.lease_us === null) return leads ? `${leader.name} keeps leading.` : `${list(group)} elect${group.length === 1 ? "s itself" : " a leader of their own"}.`;
     if (notes[g].weak) return leads ? `${leader.name} loses its majority and steps down.` : `${list(group)} cannot elect.`;
-    return leads ? `${leader.name} keeps a majority and leads on.` : `${list(group)} can elect.`;
+    return leads ? `${leader.name} keeps a majority and keeps leading.` : `${list(group)} can elect.`;
   });
   return `${groups.map(set).join(" and ")}. ${sentences.join(" ")}`;
 }
@@ -198,7 +198,7 @@ export function sentenceAt(cluster, timeline, now) {
   return { first: first + clock, second: fresh, third: (none && remedy(cluster)) || third, bad: clock !== "" };
 }
 
-/** What helps where no side of a partition can elect; nothing if one can. @param {ClusterState} cluster */
+/** What to do if no side of a partition can elect; nothing if one can. @param {ClusterState} cluster */
 function remedy(cluster) {
   const { partition, needed, members } = cluster;
   const sides = partition ?? [];
@@ -262,7 +262,7 @@ export function describe(cluster) {
   for (const [state, word] of [["down", "down"], ["failed", "not started"], ["paused", "paused"], ["starting", "starting"]]) {
     if (by(state).length) parts.push(`${list(by(state))} ${word}`);
   }
-  if (cluster.partition) parts.push(`parted into ${cluster.partition.map(set).join(" and ")}`);
+  if (cluster.partition) parts.push(`partitioned into ${cluster.partition.map(set).join(" and ")}`);
   else if (cluster.cuts.length) parts.push(`cut: ${cluster.cuts.map(([a, b]) => `${a} to ${b}`).join(", ")}`);
   return `${parts.join(". ")}.`;
 }

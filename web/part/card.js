@@ -101,7 +101,7 @@ export class Pictures {
         keep(address, drawn);
         picture.replaceChildren(drawn);
       } else {
-        // Too many members for a diagram: what counts is the number.
+        // Too many members for a diagram: the card shows their number.
         picture.replaceChildren(h("span", { class: "tile-figure" }, h("b", {}, count(run.data.metrics.messages)), " messages"));
       }
     } catch (error) {

@@ -1,5 +1,5 @@
 /**
- * Commands: what a person can do, once for keys, menus, the palette and the list of keys. A view returns those that are
+ * Commands: what a user can do, once for keys, menus, the palette and the list of keys. A view returns those that are
  * possible now.
  */
 
@@ -16,7 +16,7 @@ import { h } from "../dom.js";
 
 const NAMES = { " ": "Space", ArrowRight: "→", ArrowLeft: "←", ArrowUp: "↑", ArrowDown: "↓", Delete: "Del", Backspace: "Del", Escape: "Esc" };
 
-/** What a key press is called. Shift is named only where it does not make another sign. @param {KeyboardEvent} event */
+/** The name of a key press. It has Shift only where Shift does not make another character. @param {KeyboardEvent} event */
 export function keyName(event) {
   const plain = /** @type {Record<string, string>} */ (NAMES)[event.key] ?? (event.key.length === 1 ? event.key.toUpperCase() : event.key);
   const letter = /^[A-Z]$/.test(plain) || plain.length > 1 || plain in { "→": 1, "←": 1, "↑": 1, "↓": 1 };
@@ -47,7 +47,7 @@ export function listen(app) {
   });
 }
 
-/** Where things are chosen by keys, however one came there. */
+/** The controls in which keys choose, however the focus came there. */
 const CHOICES = "[role=menu], [role=listbox], [role=dialog]";
 
 /** Follows the focus: gives the control that a person has reached by Tab, and has not left since. */
@@ -70,7 +70,7 @@ function isTyping({ target, key }) {
 /** @param {EventTarget | null} target @returns {HTMLElement | null} */
 const controlOf = (target) => (target instanceof Element ? target.closest("button, a, summary, [role=button], [role=option]") : null);
 
-/** Every command by its words, for whoever does not remember the keys. @param {import("../main.js").App} app */
+/** Every command by its words, for users who do not remember the keys. @param {import("../main.js").App} app */
 export function showPalette(app) {
   const input = /** @type {HTMLInputElement} */ (h("input", { type: "search", placeholder: "What do you want to do?", "aria-label": "Find a command", autocomplete: "off" }));
   const found = h("div", { class: "found", role: "listbox", "aria-label": "Commands" });

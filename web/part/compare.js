@@ -9,7 +9,7 @@ import { verdict } from "./counter.js";
  * @typedef {import("../model/branch.js").Change} Change
  */
 
-/** Whether nobody leads when the run is over: then its downtime has no length. @param {Run} run */
+/** Whether no member leads at the end of the run: then its downtime has no length. @param {Run} run */
 const endsLeaderless = (run) => (run.data.intervals?.downtime ?? []).some((/** @type {[number, number | null]} */ [, to]) => (to ?? null) === null);
 
 /**

@@ -1,4 +1,4 @@
-/** What happened in the running cluster, the last first. */
+/** The events of the running cluster, the last first. */
 
 import { h, keyed, set } from "../dom.js";
 import { stamp } from "../model/scene.js";
@@ -69,7 +69,7 @@ export class EventLog {
   }
 }
 
-/** In order of time, what several members say at once as one line. @param {Line[]} lines @param {Set<string>} names @returns {(Line & { members: string[] })[]} */
+/** The lines in order of time; what several members report at once is one line. @param {Line[]} lines @param {Set<string>} names @returns {(Line & { members: string[] })[]} */
 function merged(lines, names) {
   /** @type {(Line & { members: string[] })[]} */
   const found = [];
@@ -84,5 +84,5 @@ function merged(lines, names) {
   return found;
 }
 
-/** What one does, said of several. @param {string} text */
+/** A sentence about one member, made plural. @param {string} text */
 const plural = (text) => text.replace(/^(follow|vote|campaign|start|lose|know|stop)s\b/, "$1");

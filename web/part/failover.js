@@ -1,4 +1,4 @@
-/** A failover taken apart: where the time without a leader went, and which setting governs the largest part. */
+/** The parts of a failover: how long each took, and which setting governs the largest. */
 
 import { button, h, keyed, set } from "../dom.js";
 import { length, running } from "../model/scene.js";
@@ -79,7 +79,7 @@ export class FailoverPanel {
     const { parts } = failover;
     const total = failover.downtime_us ?? 0;
     const overlap = failover.overlap_us === null ? "" : `; overlap ${failover.overlap_us ? length(failover.overlap_us) : "0"}`;
-    if (failover.downtime_us === null) this.write("Not measured", failover.to === self ? `${self} does not know when the last lease ended` : `${failover.to} took over: its page may tell`);
+    if (failover.downtime_us === null) this.write("Not measured", failover.to === self ? `${self} does not know when the last lease ended` : `${failover.to} took over: its page may show it`);
     else this.write(length(total), `downtime${overlap}`);
     const width = this.bar.clientWidth || 300;
     const wide = (/** @type {Failover["parts"][number]} */ part) => (part.us / total) * width >= ROOM;

@@ -1,5 +1,5 @@
 /**
- * What can be done to the running cluster: faults, and an operator's commands. Each says afterwards what was done, and offers
+ * Actions on the running cluster: faults, and an operator's commands. Each reports afterwards what was done, and offers
  * the way back where there is one.
  */
 
@@ -16,13 +16,13 @@ import { showPopover } from "./popover.js";
 
 /** What buttons say when the pointer rests on them. */
 export const TIPS = {
-  kill: "Kill -9: the process ends at once and says nothing to anyone",
-  pause: "Pause: the process stops (SIGSTOP) but the machine is there; when it continues, its clock has moved on",
-  continue: "Continue: the process runs on (SIGCONT)",
+  kill: "Kill -9: the process ends at once, without a message to the others",
+  pause: "Pause: the process stops (SIGSTOP), but its machine runs; when the process continues, time has passed",
+  continue: "Continue: the process runs again (SIGCONT)",
   restart: "Restart: a new process of the same member, with its files",
-  transfer: "Transfer: the leader hands over to a member of your choice, without a failure",
-  drain: "Drain: it hands over and takes no leadership until it is undrained",
-  priority: "Priority: of those that can lead, the highest leads",
+  transfer: "Transfer: the leader transfers leadership to a member of your choice, without a failure",
+  drain: "Drain: it transfers leadership, and takes none until it is undrained",
+  priority: "Priority: of the members that can lead, the one with the highest priority leads",
 };
 
 export class Faults {
@@ -98,14 +98,14 @@ export class Faults {
     return this.send("admin", member.drained ? { undrain: member.name } : { drain: member.name }, "drain");
   }
 
-  /** Asks to whom. @param {{ x: number, y: number }} [at] */
+  /** Asks for the receiver of leadership. @param {{ x: number, y: number }} [at] */
   transfer(at = this.anchor()) {
     const leader = leaderOf(this.state);
     const commands = this.state.members.filter((member) => member.name !== leader?.name).map((member) => ({
       title: member.name, off: !isUp(member) || !member.eligible || member.drained || member.witness,
       run: () => void this.send("admin", { transfer: member.name }, "transfer"),
     }));
-    showMenu(commands, at, leader ? `${leader.name} hands over to` : "There is no leader that could hand over");
+    showMenu(commands, at, leader ? `${leader.name} transfers leadership to` : "There is no leader that could transfer leadership");
   }
 
   /** Asks for the number. @param {ClusterMember} member @param {{ x: number, y: number }} [at] */
@@ -117,7 +117,7 @@ export class Faults {
     };
     input.addEventListener("keydown", (event) => event.key === "Enter" && apply());
     const popover = showPopover(at, `Priority of ${member.name}`, [
-      h("p", { class: "small" }, `Priority of ${member.name}: of those that can lead, the highest leads.`),
+      h("p", { class: "small" }, `Priority of ${member.name}: of the members that can lead, the one with the highest priority leads.`),
       h("div", { class: "buttons" }, input, button("Set", apply, { class: "primary" })),
     ]);
     input.select();

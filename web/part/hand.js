@@ -1,4 +1,4 @@
-/** What a person does to a run in Simulate. Each act is a change of the address: the browser's Back is undo. */
+/** The user's actions on a run in Simulate. Each action changes the address: the browser's Back is undo. */
 
 import { edited } from "../model/address.js";
 import { MOST, amend, branched, compareWith, flagWords } from "../model/branch.js";
@@ -62,17 +62,17 @@ export class Hand extends Look {
     remember(`${this.view.explained?.title ?? "Scenario"}; ${what}`, print(query));
   }
 
-  /** What is now a branch becomes the run that others are compared with. */
+  /** The present branch becomes the run that others are compared with. */
   makeBase() {
     this.go(withOwn(this.here(), { vs: null }));
   }
 
-  /** Beside which run: with so many of the changes. @param {number} keep */
+  /** Chooses the run beside it: the one with this many of the changes. @param {number} keep */
   compareWith(keep) {
     this.view.app.navigate(compareWith(this.here(), keep));
   }
 
-  /** Which pictures are there. @param {string} view */
+  /** Chooses the pictures. @param {string} view */
   look(view) {
     const { app, query } = this.view;
     app.navigate(withOwn(this.here(), { view: view === "split" ? null : view, n: view === "scale" ? query.own.n ?? null : null }));

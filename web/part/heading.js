@@ -1,4 +1,4 @@
-/** What stands above a run: its title, the scenario as a sentence, what was changed, what can be done with it, and notices. */
+/** The heading of a run: its title, the scenario as a sentence, its changes, its buttons, and notices. */
 
 import { button, h } from "../dom.js";
 import { chips } from "./compare.js";
@@ -53,7 +53,7 @@ export class Heading {
     this.sentence.refuse(message, key, flags);
   }
 
-  /** It takes long. @param {() => void} stop */
+  /** Shows that the run takes long. @param {() => void} stop */
   compute(stop) {
     const began = performance.now() - 1000;
     const seconds = h("span", {});

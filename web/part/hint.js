@@ -5,9 +5,9 @@ import { h, set } from "../dom.js";
 /** In the order in which they are suggested. */
 const HINTS = [
   { tried: "kill", text: "Press K, or click the button: kill the leader.", needs: "leader" },
-  { tried: "partition", text: "Drag a line across the ring to part the members." },
+  { tried: "partition", text: "Drag a line across the ring to partition the members." },
   { tried: "heal", text: "Press H to heal all links.", needs: "broken" },
-  { tried: "restart", text: "Press R to restart what is down.", needs: "down" },
+  { tried: "restart", text: "Press R to restart the members that are down.", needs: "down" },
   { tried: "pause", text: "Press Z to pause the leader: it cannot know how long it was away.", needs: "leader" },
   { tried: "cut", text: "Drag from member to member to cut their link; with Shift, one way." },
   { tried: "drain", text: "Press D to drain the leader: a transfer without a failure.", needs: "leader" },
@@ -33,7 +33,7 @@ export class Hint {
     this.save();
   }
 
-  /** What is the case, for hints that make sense only then. @param {Record<string, boolean>} facts */
+  /** The present situation, for hints that depend on it. @param {Record<string, boolean>} facts */
   know(facts) {
     this.now = new Set(Object.keys(facts).filter((name) => facts[name]));
     this.draw();

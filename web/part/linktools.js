@@ -1,5 +1,5 @@
 /**
- * Cutting a link and parting the members without a mouse: choose members one by one. While a tool is active the keys are its
+ * Cutting a link and partitioning the members without a mouse: choose members one by one. While a tool is active the keys are its
  * own, and clicks choose.
  */
 

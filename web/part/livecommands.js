@@ -1,4 +1,4 @@
-/** What can be done in Live, by keys, buttons and words. */
+/** The commands of Live, by keys, buttons and words. */
 
 import { isUp, leaderOf } from "../model/scene.js";
 import { list } from "../model/words.js";
@@ -50,7 +50,7 @@ export class LiveCommands {
     return [
       { key: "K", title: "Kill the leader", group, tip: TIPS.kill, off: !alive(leader), run: () => void (leader && faults.kill(leader.name)) },
       { key: "Shift+K", title: selected ? `Kill ${selected.name}` : "Kill the selected member", group, off: !alive(selected), run: () => void (selected && faults.kill(selected.name)) },
-      { key: "P", title: "Partition", group, tip: "Part the members into two groups that do not reach each other", run: () => tools.begin("partition") },
+      { key: "P", title: "Partition", group, tip: "Partition the members into two groups that do not reach each other", run: () => tools.begin("partition") },
       { key: "C", title: "Cut a link", group, tip: "Nothing passes between two members any more", run: () => tools.begin("cut", { chosen: selected ? [selected.name] : [] }) },
       { key: "Shift+C", title: "Cut a link one way", group, run: () => tools.begin("cut", { oneWay: true, chosen: selected ? [selected.name] : [] }) },
       paused

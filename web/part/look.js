@@ -1,4 +1,4 @@
-/** Looking at a run: selecting, walking through causes. Each is a change of the address. Simulate and Check share it. */
+/** Navigation in a run: selecting, walking through causes. Each action changes the address. Simulate and Check share it. */
 
 import { withPosition } from "../model/address.js";
 import { neighbour } from "../model/reason.js";

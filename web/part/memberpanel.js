@@ -1,4 +1,4 @@
-/** One member of the running cluster: what it holds, and what can be done to it. */
+/** One member of the running cluster: its state, and the actions on it. */
 
 import { button, h, keyed, set } from "../dom.js";
 import { memberSign } from "../draw/signs.js";
@@ -12,7 +12,7 @@ import { emphasized } from "./said.js";
 const MEANINGS = {
   lease: "Lease: until then this leader may act without asking again",
   term: "Term: counts leaderships",
-  priority: "Of those that can lead, the highest leads",
+  priority: "Of the members that can lead, the one with the highest priority leads",
   penalty: "A leader that fails ranks behind the other members for a time, whatever its priority",
   process: "The process of this member, and where it listens",
 };
@@ -71,7 +71,7 @@ export class MemberPanel {
       const element = button(command.title, run, { class: "tiny", title: command.tip, disabled: command.off || stale, "data-name": command.name, "aria-keyshortcuts": command.key });
       return element;
     }));
-    // Pause becomes Continue under the finger: the focus stays.
+    // Pause becomes Continue while it is pressed: the focus stays.
     if (within) /** @type {HTMLElement | null} */ (this.buttons.querySelector(`[data-name="${focused}"]`) ?? this.buttons.querySelector("button"))?.focus();
   }
 }

@@ -1,4 +1,4 @@
-/** What plays, in the one loop of frames: whether it moves, and how fast. What moves and how is up to what extends it. */
+/** Playback in one loop of frames: whether it moves, and how fast. A subclass says what moves and how. */
 
 /** Without motion something is shown each second. */
 export const STILL = 1000;
@@ -43,7 +43,7 @@ export class Playback {
     });
   }
 
-  /** What a frame moves. @param {number} _now */
+  /** Moves what a frame shows. @param {number} _now */
   tick(_now) {
     throw new Error("what plays says what a frame moves");
   }

@@ -1,9 +1,9 @@
 /**
- * Plays a run: where it is, whether it moves, how fast. It knows nothing of the page; whoever shows the run is told when the
+ * Plays a run: its position, whether it moves, and its speed. It knows nothing of the page; the view of the run is told when the
  * position has changed.
  *
  * `position` is where the run is. `shown` is what is on screen: while a step is being shown it lags by a fifth of a second,
- * so that one sees where it went; the next key jumps to the end of it.
+ * so that the change is visible; the next key jumps to the end of it.
  */
 
 import { isStill } from "../main.js";
@@ -31,7 +31,7 @@ export class Player extends Playback {
     this.position = { s: 0, t: 0 };
     /** @type {Position} */
     this.shown = this.position;
-    /** How often a run without end has gone round. */
+    /** How often the loop of an endless run has been played. */
     this.rounds = 1;
     /** @type {{ from: Position, began: number } | null} */
     this.moving = null;
@@ -45,7 +45,7 @@ export class Player extends Playback {
     this.place(position);
   }
 
-  /** Sets the position without a word to anyone. @param {Position} position */
+  /** Sets the position without telling the view. @param {Position} position */
   place(position) {
     this.position = this.shown = position;
     this.moving = null;
@@ -60,7 +60,7 @@ export class Player extends Playback {
     return this.run !== null && this.position.s >= this.run.length && this.position.t >= this.end;
   }
 
-  /** Goes somewhere: at once, or as one movement that takes a moment. @param {Position} position @param {{ slide?: boolean, settled?: boolean }} [how] */
+  /** Goes to a position: at once, or as one movement that takes a moment. @param {Position} position @param {{ slide?: boolean, settled?: boolean }} [how] */
   go(position, { slide = false, settled = true } = {}) {
     this.pause(false);
     const from = this.position;
@@ -163,7 +163,7 @@ export class Player extends Playback {
     this.changed(!this.playing);
   }
 
-  /** At the end play stops; a run without end goes round. @param {import("../model/run.js").Run} run */
+  /** At the end play stops; an endless run repeats its loop. @param {import("../model/run.js").Run} run */
   reachEnd(run) {
     const { loop } = run.data;
     if (loop) {

@@ -49,7 +49,7 @@ function selectNext(stage, way) {
   stage.told.onSelect(String(order[next]));
 }
 
-/** The menu of the selection, in the middle of the pictures if nobody points. @param {import("./stage.js").Stage} stage */
+/** The menu of the selection, in the middle of the pictures if there is no pointer. @param {import("./stage.js").Stage} stage */
 function openMenu(stage) {
   const box = stage.columns.getBoundingClientRect();
   stage.told.onMenu?.(stage.selection, { x: box.left + box.width / 3, y: box.top + box.height / 3 });

@@ -1,4 +1,4 @@
-/** The sentence: what is true now, why, and what comes next. Also what is to be said when nothing is known. */
+/** The sentence: the present state, its reason, and what comes next. Also the text for an unknown state. */
 
 import { button, h, keyed, set } from "../dom.js";
 import { sentenceAt } from "../model/scene.js";
@@ -9,7 +9,7 @@ import { sentenceAt } from "../model/scene.js";
  * @property {import("../model/scene.js").Timeline} timeline @property {number} now @property {number} lostAt by the page's clock
  */
 
-/** A member that has been starting for this long is worth a word. */
+/** A member that has been starting for this long is mentioned. */
 const LATE = 5_000_000;
 
 export class Said {
@@ -52,7 +52,7 @@ export class Said {
     if (connection === "no key") {
       return { first: "This page was opened without its key", second: "Use the address that `doyen lab` printed: its end, after #k=, is the key to the cluster.", third: "The rest of the lab works without it:", bad: false };
     }
-    if (connection === "ended") return { first: node ? "The node has stopped" : "The lab has stopped", second: node ? "Start it again with `doyen node`." : "Start it again with `doyen lab`. What is below is the last that was known.", third: "", bad: false };
+    if (connection === "ended") return { first: node ? "The node has stopped" : "The lab has stopped", second: node ? "Start it again with `doyen node`." : "Start it again with `doyen lab`. What follows is the last known state.", third: "", bad: false };
     if (connection === "lost") {
       const gone = (performance.now() - lostAt) * 1000;
       const last = state ? `Last known: ${state.sentence.first}.` : node ? "The node does not answer." : "The lab does not answer. Start it with `doyen lab`.";

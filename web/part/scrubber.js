@@ -1,5 +1,5 @@
 /**
- * The whole run as one slider: the time, what happened when, who led. Marks ahead of now are veiled; where the future is
+ * The whole run as one slider: the time, the events, the leaders. Marks of the future are veiled; where the future is
  * hidden they are not there at all.
  */
 
@@ -147,7 +147,7 @@ export class Scrubber {
     this.show(this.position);
   }
 
-  /** Who led, and when nobody did; or who was inside. @param {Run} run */
+  /** The leaders over time and the gaps between them; or the members that were inside. @param {Run} run */
   band(run) {
     const y = BAND;
     const { downtime = [], overlap = [] } = run.data.intervals ?? {};

@@ -1,6 +1,6 @@
 /**
- * Check: a question to the model checker. It tries every order of events and every fault that the question allows; if what
- * must hold does not, the shortest run that shows it is opened on the stage.
+ * Check: a question to the model checker. It tries every order of events and every fault that the question allows; if the
+ * property is violated, the shortest run that shows it is opened on the stage.
  */
 
 import { button, h, set } from "../dom.js";
@@ -62,7 +62,7 @@ class Check {
     return this.run !== null;
   }
 
-  /** What is asked: the property and the fault budget. */
+  /** The question: the property and the fault budget. */
   get asked() {
     return asked(this.query, this.explained?.check);
   }
@@ -130,7 +130,7 @@ class Check {
     const faults = Object.entries(budget).filter(([, value]) => value).map(([name, value]) => `${value} ${BUDGETS[name][value === 1 ? 0 : 1]}`);
     this.verdict.replaceChildren(h("div", { class: "check-empty" },
       h("p", { class: "big" }, chosen ? `${headOf(chosen.text)[0].toUpperCase()}${chosen.text.slice(1)}.` : ""),
-      h("p", { class: "soft" }, `The checker tries every order in which messages can arrive and timers fire${faults.length ? `, and every place for ${faults.join(", ")}` : ", without any fault"}. If the property can be broken, it shows the shortest run that breaks it.`),
+      h("p", { class: "soft" }, `The checker tries every order in which messages can arrive and timers fire${faults.length ? `, and every place for ${faults.join(", ")}` : ", without any fault"}. If the property can be violated, it shows the shortest run that violates it.`),
       h("p", {}, button("Check", () => this.ask(), { class: "primary", key: "Enter" })),
       h("h2", {}, "Other properties"),
       h("ul", { class: "properties" }, this.properties.filter(({ id }) => id !== property).slice(0, 8).map(({ id, text }) => h("li", {}, h("button", {
@@ -175,7 +175,7 @@ class Check {
   /** The verdict in a sentence, and what it does not cover. */
   tell() {
     const { verdict, text, explored, not_covered: left, faults_replaced: partly } = this.answer;
-    // What holds only without the faults that the scenario is about is no good news.
+    // A property that holds only without the faults of the scenario is no good news.
     const tone = verdict === "violated" ? "bad" : verdict === "holds" && !partly ? "good" : "soft";
     const sign = { bad: "✗", good: "✓", soft: "–" }[tone];
     this.verdict.replaceChildren(h("div", { class: "check-line" },
@@ -188,7 +188,7 @@ class Check {
     verdict === "holds" ? this.harder() : "");
   }
 
-  /** What holds may be asked again with one fault more. */
+  /** If a property holds, the question can be repeated with one more fault. */
   harder() {
     const { budget } = this.asked;
     return h("div", { class: "check-empty" }, h("h2", {}, "And if one more thing goes wrong?"),

@@ -145,7 +145,7 @@ export class Simulate {
     }
   }
 
-  /** What must be said about a run before it is looked at. @param {Run} run */
+  /** Notices about a run that precede its pictures. @param {Run} run */
   notices(run) {
     const { truncated, loop } = run.data;
     const stale = staleness(this.query, run);
@@ -155,7 +155,7 @@ export class Simulate {
         action: { title: `Show step ${stale.step} of this run`, run: () => this.app.navigate(withOwn(this.query, { h: stale.now })) },
       }] : []),
       ...(truncated ? [{ text: truncated, action: run.length ? { title: "Curves of all", run: () => this.hand.look("scale") } : undefined }] : []),
-      ...(loop ? [{ text: `Steps ${loop.from + 1} to ${loop.to + 1} repeat: this run never ends. Play goes round.` }] : []),
+      ...(loop ? [{ text: `Steps ${loop.from + 1} to ${loop.to + 1} repeat: this run never ends. Play repeats them.` }] : []),
     ];
   }
 
