@@ -24,7 +24,7 @@ macro_rules! budget {
             /// The names of all kinds of faults.
             pub const NAMES: [&str; [$(Item::$item),*].len()] = [$(stringify!($count)),*];
 
-            /// Nothing goes wrong.
+            /// No faults.
             pub const NOTHING: Self = Self { $($count: 0),* };
 
             /// Every kind of fault, by name, and how often it may happen.
@@ -163,7 +163,7 @@ impl BudgetLeft {
     #[inline]
     pub(crate) fn spend(self, item: Item) -> Self {
         debug_assert!(self.left(item) > 0, "the budget has no {item:?} left");
-        // To count what is unlimited would only make states differ.
+        // Counting an unlimited fault would only make states differ.
         if self.left(item) == u32::from(ANY) {
             return self;
         }

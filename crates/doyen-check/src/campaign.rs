@@ -50,34 +50,34 @@ pub struct Campaign {
     pub base: Scenario,
     /// How many members, where `base` does not say.
     pub members: RangeInclusive<u32>,
-    /// What must hold; what the algorithm of a run [should have](Property::usual_at_random), if that is not said.
+    /// The properties that must hold; by default the [usual ones](Property::usual_at_random) of the algorithm of a run.
     pub properties: Option<Vec<Property>>,
     /// How many runs there are.
     pub runs: u64,
-    /// What they are drawn from.
+    /// The random seed.
     pub seed: u64,
     /// After how many failures to stop.
     pub patience: usize,
-    /// Faults are not mended but last, and leave a majority connected. Only a quorum tolerates that.
+    /// Faults are not repaired but last, and leave a majority connected. Only a quorum tolerates that.
     pub lasting: bool,
-    /// The rule of the quorum that is taken away from all members, which must be noticed.
+    /// The rule of the quorum that is removed from all members; the campaign must detect this.
     pub without: Option<Rule>,
 }
 
-/// What a campaign came to.
+/// The report of a campaign.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Report {
     /// How many runs were made.
     pub runs: u64,
     /// The same by algorithm.
     pub by_algorithm: BTreeMap<Algorithm, u64>,
-    /// How many events were handled; the properties were looked at after each.
+    /// How many events were handled; the properties were checked after each.
     pub events: u64,
     /// Election messages.
     pub messages: u64,
-    /// What went wrong and was mended, by kind.
+    /// Faults and repairs, by kind.
     pub faults: BTreeMap<&'static str, u64>,
-    /// In how many runs something else than the usual was drawn, by what it is.
+    /// In how many runs each unusual setting was drawn.
     pub drawn: BTreeMap<&'static str, u64>,
     /// Elections called.
     pub elections: u64,
@@ -85,9 +85,9 @@ pub struct Report {
     pub leader_changes: u64,
     /// Entries into a critical section.
     pub entries: u64,
-    /// Runs that broke nothing, but in which what must hold at rest could not be judged: they had not come to it.
+    /// Runs without a violation that did not come to rest, so that the properties about rest could not be judged.
     pub undecided: u64,
-    /// The longest that views went on changing after the last fault, and in which run.
+    /// The longest time for which views kept changing after the last fault, and the run.
     pub slowest_recovery: Option<(Span, u64)>,
     /// How long groups waited for a lease, in runs of algorithms that have leases.
     pub first_leases: Waits,
@@ -97,20 +97,20 @@ pub struct Report {
     pub digest: u64,
 }
 
-/// A run that was not as it must be.
+/// A run that violated a property.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Failure {
     /// Its number.
     pub run: u64,
     /// Its algorithm.
     pub algorithm: Algorithm,
-    /// What was broken, when, and the facts that contradict each other.
+    /// The violated property, the time, and the facts that contradict each other.
     pub breach: Breach,
-    /// What was run.
+    /// The scenario of the run.
     pub scenario: Scenario,
 }
 
-// A scenario holds fractions, none of which is ever not a number.
+// The fractions in a scenario are never NaN.
 impl Eq for Failure {}
 
 /// A run that could not be made.
@@ -121,11 +121,11 @@ pub struct GenerateError {
     pub run: u64,
     /// Why not.
     pub problem: String,
-    /// Whether that is the fault of the code, which panicked, not of what was asked for.
+    /// Whether the cause is a panic of the code, not the request.
     pub panicked: bool,
 }
 
-/// What one run came to.
+/// The result of one run.
 struct Verdict {
     algorithm: Algorithm,
     scenario: Scenario,
@@ -159,7 +159,7 @@ impl Campaign {
         self.base.mode.unwrap_or(if is_hardened { Mode::Hardened } else { Mode::Textbook })
     }
 
-    /// What run number `run` runs, counted from one.
+    /// The scenario of run number `run`, counted from one.
     pub fn scenario(&self, run: u64) -> Result<Scenario, ScenarioError> {
         draw::scenario(self, run)
     }
@@ -196,7 +196,7 @@ impl Campaign {
     }
 }
 
-/// Judges one scenario: the first of `properties` that it breaks, if it does.
+/// Judges one scenario: returns the first of `properties` that it violates, if there is one.
 pub fn judge(
     scenario: &Scenario,
     properties: &[Property],
@@ -210,8 +210,8 @@ pub fn judge(
 /// The number of runs between two counts of failures.
 const BLOCK: usize = 64;
 
-/// Makes the runs of `campaign`. `go_on` is asked before each whether to make it, and told how many have been made: once
-/// it says no, only runs under way are brought to their end, and the report is about those that were made. With the feature `parallel` runs
+/// Makes the runs of `campaign`. Before each run `go_on` is asked whether to make it, and told how many have been made: once
+/// it says no, only runs in progress are finished, and the report covers the finished runs. With the feature `parallel` runs
 /// are made on all cores; the report is the same.
 pub fn run(
     campaign: &Campaign,
@@ -250,7 +250,7 @@ pub fn run_one(campaign: &Campaign, number: u64) -> Result<Report, GenerateError
     Ok(report)
 }
 
-/// Makes one run, or says which could not be made and why.
+/// Makes one run, or returns which could not be made and why.
 fn make<T>(run: u64, work: impl FnOnce() -> Result<T, ScenarioError>) -> Result<T, GenerateError> {
     match catch(work) {
         Ok(made) => {
@@ -260,10 +260,10 @@ fn make<T>(run: u64, work: impl FnOnce() -> Result<T, ScenarioError>) -> Result<
     }
 }
 
-/// Does `work`. If it panics, the panic is printed as usual and its message is returned, so that the caller can add what
-/// was going on.
+/// Does `work`. If it panics, the panic is printed as usual and its message is returned, so that the caller can add the
+/// context.
 pub fn catch<T>(work: impl FnOnce() -> T) -> Result<T, String> {
-    // Whatever `work` has left half done goes with it: nothing here looks at it again.
+    // Whatever `work` has left half done is dropped with it: nothing here reads it again.
     panic::catch_unwind(AssertUnwindSafe(work)).map_err(|payload| message_of(&*payload))
 }
 
@@ -329,7 +329,7 @@ impl Report {
     }
 }
 
-/// What a fault is called in a report.
+/// The name of a fault in a report.
 fn kind_of(action: &Action) -> &'static str {
     match action {
         Action::Replace { disk: Disk::Kept, .. } => "clone",
@@ -349,7 +349,7 @@ fn kind_of(action: &Action) -> &'static str {
     }
 }
 
-/// What is not as usual in a run of a quorum.
+/// The unusual settings of a run of a quorum.
 fn features(scenario: &Scenario) -> impl Iterator<Item = &'static str> {
     let features = scenario.quorum.as_ref().map_or([("", false); 11], |options| {
         let prefers = |policy| options.preemption == Some(policy);

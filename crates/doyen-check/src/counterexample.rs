@@ -1,4 +1,4 @@
-//! A run that violates a property, as a file that a person can read.
+//! A run that violates a property, as a readable file.
 //!
 //! ```toml
 //! # A counterexample: in this run A3 does not hold.
@@ -56,7 +56,7 @@ use doyen_sim::time::Time;
 /// The version of the file format.
 const VERSION: i64 = 2;
 
-/// What a counterexample says it is.
+/// The mark of a counterexample.
 const KIND: &str = "counterexample";
 
 /// How it ends.
@@ -69,12 +69,12 @@ pub struct Counterexample {
     pub property: Property,
     /// Where it begins.
     pub scenario: Scenario,
-    /// How it goes on.
+    /// Its steps, or its simulation.
     pub course: Course,
     source: Option<Source>,
 }
 
-/// How a run goes on.
+/// The form of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Course {
     /// Step by step, as a check explores it.
@@ -396,7 +396,7 @@ fn check_stamp(name: &str, text: &str, stamp: &Stamp) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a line says what a counterexample says it is.
+/// Whether a line has the mark of a counterexample.
 fn is_kind(line: &str) -> bool {
     let said = line.split_once('=').filter(|(key, _)| key.trim() == "doyen");
     said.is_some_and(|(_, kind)| kind.contains(KIND))

@@ -2,8 +2,8 @@
 //!
 //! A breadth-first search finds a run with the fewest steps, so what remains to shrink is the case. Each part of it is
 //! removed in turn, and if the property is still broken without it, it stays removed. In the end no single part can be
-//! removed. An attempt that takes too long counts as one that found nothing. An interrupt, or whoever watches, ends it all:
-//! the result is the smallest case so far.
+//! removed. An attempt that takes too long counts as one that found nothing. An interrupt, or `watch`, stops everything:
+//! the result is then the smallest case so far.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -56,7 +56,7 @@ pub fn minimize(
         is_stopped.fetch_or(!goes_on, Ordering::Relaxed);
         goes_on
     };
-    // Of several runs as short, which one many threads find is a matter of luck.
+    // With many threads it is random which of several equally short runs is found.
     if plan.threads > 1 {
         let (scenario, rules) = (smallest.scenario.clone(), smallest.rules.clone());
         smallest.attempt(scenario, rules, plan, &watch);

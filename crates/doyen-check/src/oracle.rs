@@ -1,4 +1,4 @@
-//! Judges a run while it goes on.
+//! Judges a run while it happens.
 //!
 //! A world tells its oracle of every message, election, view, crash, restart and write at the moment when it happens. No
 //! record is made and nothing is copied, so that millions of runs can be judged; a world without an oracle pays nothing. The
@@ -92,7 +92,7 @@ pub struct Oracle {
 /// What the oracle knows about a process.
 #[derive(Clone, Copy, Debug)]
 struct Watched {
-    /// What it has stored, and whom it has given a vote lease.
+    /// What it has stored, and the leader to which it has given a vote lease.
     entry: Entry<Time>,
     /// Its term, as it believes.
     term: Term,
@@ -107,7 +107,7 @@ struct Watched {
 pub struct Breach {
     /// What was broken.
     pub property: Property,
-    /// When; the end of the run for what is about its end.
+    /// The time; for a property about the end of a run, that end.
     pub at: Time,
     /// The facts that no run with this property shows.
     pub evidence: Vec<Fact>,
@@ -320,8 +320,8 @@ impl Oracle {
         self.undecided
     }
 
-    /// How long views went on changing after `calm`, the last fault that was known beforehand, or after the
-    /// last crash or restart if that came later.
+    /// How long views kept changing after `calm`, the last fault that was known beforehand, or after the last crash or
+    /// restart if that came later.
     pub fn recovery(&self, calm: Time) -> Span {
         self.last_change - calm.max(self.last_fault)
     }
@@ -358,7 +358,7 @@ impl Monitor for Oracle {
         }
         let (id, began) = (member.entry.id, member.leads.is_none());
         member.leads.get_or_insert(at);
-        // With leases it is the lease that counts: who is paused may believe anything.
+        // With leases the lease counts: a paused member may believe anything.
         if began && self.audit.is_none() && self.watches(Property::OneLeader) {
             let mut others = self.members.iter().enumerate();
             let other = others

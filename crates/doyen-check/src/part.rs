@@ -4,9 +4,9 @@
 //! |---|---|---|
 //! | votes | the voting rules as a protocol of their own, see `quorum/explore/voter.rs` | leases, time |
 //! | sessions | the same voters on top of sessions, see `session.rs`: which process of a member counts | leases, time |
-//! | leases | the quorum without pre-votes, see `quorum/explore/without_pre_vote.rs` | who asks whom before it campaigns |
+//! | leases | the quorum without pre-votes, see `quorum/explore/without_pre_vote.rs` | the questions before a campaign |
 //! | whole | the quorum as it is shipped | penalties, probes, restored disks |
-//! | locks | the lock service beneath two leaders, see `lock_service/succession.rs` | how they are elected |
+//! | locks | the lock service under two leaders, see `lock_service/succession.rs` | how they are elected |
 //!
 //! In each part messages may be lost, duplicated, reordered and delayed without bound; to locks, a budget limits what arrives
 //! twice. Members crash and restart at any moment, even between two writes; in all parts but the whole, any member campaigns at
@@ -18,9 +18,9 @@
 //!     heartbeat 1 tick     vote lease 3 ticks     lease 2 ticks     answers 1 tick
 //! ```
 //!
-//! With clocks that are wrong by a fifth, the heartbeat takes 2 ticks and the vote lease 6, by an exact clock; hence the
-//! lease 3. By real time a heartbeat then takes 1 to 3 ticks, the vote lease 5 to 8 and the lease 2 to 4. With mixed
-//! timings, the highest member requests vote leases that are a tick longer (two ticks with wrong clocks).
+//! With clocks that are wrong by a fifth, the heartbeat takes 2 ticks and the vote lease 6, by an exact clock; so the
+//! lease takes 3. In real time a heartbeat then takes 1 to 3 ticks, the vote lease 5 to 8 and the lease 2 to 4. With
+//! mixed timings, the highest member requests vote leases that are a tick longer (two ticks with wrong clocks).
 //!
 //! Whole ticks lose nothing: every timer is due after a whole number of ticks, or at any moment between two of them, and
 //! events that happen in an order at fractions of a tick can happen in the same order at whole ticks (Henzinger, Manna and
@@ -72,7 +72,7 @@ pub enum Part {
     Leases,
     /// Everything.
     Whole,
-    /// The lock service, beneath leaders that succeed each other.
+    /// The lock service, under leaders that succeed each other.
     Locks,
 }
 
@@ -112,7 +112,7 @@ impl Scope {
         Self { part, terms: 2, mixed: false, without: None }
     }
 
-    /// How `case` is explored if not as it is simulated: the quorum beneath a lock service alone has too many states.
+    /// How `case` is explored if not as it is simulated: the quorum below a lock service alone has too many states.
     pub fn of(case: &Case) -> Option<Self> {
         (case.algorithm == Algorithm::LockService).then(|| Self::new(Part::Locks))
     }
@@ -306,8 +306,8 @@ impl Scope {
         }
     }
 
-    /// The same case, of this part of the quorum: its members and who leads are as they were, everything else is as short
-    /// as it can be.
+    /// The same case, of this part of the quorum: it has the same members and leader, and everything else is as short as
+    /// possible.
     pub(super) fn apply(self, case: &Case, timers: Timers) -> Case {
         let mut case = case.clone();
         let config = self.config(case.members().clone(), timers);

@@ -11,8 +11,8 @@
 //! # The explanation
 //!
 //! [`Replay::facts`] contradict the property, and [`Replay::past`] is what led to them: everything that happened before the
-//! members concerned came to believe what they do. If a member waits forever, nothing that it did explains it: then the
-//! past is everything that it knows of, and the crashes that it does not know of.
+//! members concerned came to their present views. If a member waits forever, nothing that it did explains it: then the past
+//! is everything that it knows of, and the crashes that it does not know of.
 
 mod execute;
 mod past;
@@ -40,7 +40,7 @@ use crate::scene::{Scene, trace_until};
 use crate::search::space::{Claim, Space};
 use recorder::Recorder;
 
-/// The steps of one tick are spread as if there were at least so many.
+/// The steps of one tick are spread as if there were at least this many.
 const STEPS_A_TICK: u64 = 20;
 
 /// The result of a replay.
@@ -58,7 +58,7 @@ pub struct Replay {
     pub ending: Ending,
     /// Why a schedule that breaks nothing proves nothing: it is not a complete run.
     pub gap: Option<String>,
-    /// The moment of the simulated run from which a schedule goes on; the initial scene without it.
+    /// The moment of the simulated run from which a schedule continues; none for the initial scene.
     pub from: Option<Time>,
     /// Whether it is a run of the simulator, which has no steps.
     pub is_timed: bool,

@@ -53,7 +53,7 @@ impl Rules {
         losses == ANY && duplications == ANY && is_unbounded && !self.fifo
     }
 
-    /// Rejects what no exploration can say anything about. The key of an error is a flag.
+    /// Rejects cases that no exploration can judge. The key of an error is a flag.
     pub fn suit(&self, case: &Case) -> Result<(), ScenarioError> {
         let wrong = |key: &str, problem: String| Err(ScenarioError::new(key, problem));
         let count = case.members().len();
@@ -101,7 +101,7 @@ impl Rules {
         Ok(())
     }
 
-    /// Rejects what means nothing to the lock service beneath leaders that succeed each other.
+    /// Rejects what means nothing to the lock service under leaders that succeed each other.
     fn suit_locks(&self, case: &Case) -> Result<(), ScenarioError> {
         let Budget { crashes, restarts, losses, duplications, .. } = self.budget;
         let of_locks = Budget { crashes, restarts, losses, duplications, ..Budget::default() };

@@ -17,7 +17,7 @@ pub struct Scene<'c> {
     pub leader: Option<NodeId>,
     /// The members that are down.
     pub dead: Vec<NodeId>,
-    /// Whether all members know who is down.
+    /// Whether all members know which ones are down.
     pub dead_known: bool,
     /// The members that have called an election.
     pub initiators: Vec<NodeId>,

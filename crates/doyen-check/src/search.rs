@@ -119,7 +119,7 @@ impl<S> Found<S> {
     }
 }
 
-/// Receives the progress of a search from time to time; returns whether to go on.
+/// Receives the progress of a search from time to time; returns whether to continue.
 pub type Watch<'w> = &'w (dyn Fn(&Progress) -> bool + Sync);
 
 /// Explores `space` until a claim is broken, everything has been explored or a limit is reached.

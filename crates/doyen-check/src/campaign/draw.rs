@@ -1,10 +1,10 @@
 //! Draws the scenario of one run.
 //!
-//! Everything is counted in `D`, a millisecond, and in tenths of it. What the algorithms tolerate differs, and so do their
-//! faults: those for a quorum come from [`quorum`], those for all other elections from [`election`], both made with one
-//! [`generator`]. What a quorum tolerates for good comes from [`lasting`]. Members of an [`exclusion`] ask to enter their
-//! critical section, those of a [`lock_service`] beneath the faults of a quorum. A [`bank`] makes payments and takes a
-//! snapshot; of a [`sequencer`] the leader crashes.
+//! All times are in `D`, a millisecond, and in tenths of it. Algorithms tolerate different faults: those for a quorum come
+//! from [`quorum`], those for all other elections from [`election`], both made with one [`generator`]. Lasting faults,
+//! which a quorum tolerates, come from [`lasting`]. Members of an [`exclusion`] ask to enter their critical section, those
+//! of a [`lock_service`] under the faults of a quorum. A [`bank`] makes payments and takes a snapshot; of a [`sequencer`]
+//! the leader crashes.
 
 mod bank;
 mod election;
@@ -86,7 +86,7 @@ fn pick<T: Copy>(choices: &[T], random: &mut Random) -> T {
     choices[random.between(0, choices.len() as u64 - 1) as usize]
 }
 
-/// So many requests of any members, at any time until `end`.
+/// This many requests of any members, at any time until `end`.
 fn requests(members: &[NodeId], count: u64, end: u64, random: &mut Random) -> Initiators {
     let mut drawn: Vec<(u64, NodeId)> =
         (0..count).map(|_| (random.between(0, end), pick(members, random))).collect();
@@ -95,7 +95,7 @@ fn requests(members: &[NodeId], count: u64, end: u64, random: &mut Random) -> In
     Initiators::Listed(drawn.into_iter().map(request).collect())
 }
 
-/// So many steps.
+/// This many steps.
 fn time(steps: u64) -> Span {
     STEP * steps
 }

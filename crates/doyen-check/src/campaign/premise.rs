@@ -1,11 +1,12 @@
-//! What must be given before anything can be asked of a run's end.
+//! The premises that must hold before the end of a run can be judged.
 //!
-//! The algorithms promise something about runs in which faults end: the network is whole again, clocks run right,
-//! a member is alive, and a live member has noticed that a leader is needed. A run without that proves nothing. So every
-//! scenario that a campaign draws [holds] it, and none that has been shrunk may have lost it. Mutual exclusion promises
-//! nothing where something goes wrong that it does not tolerate ([`Case::tolerates_faults`]).
+//! The algorithms guarantee something about runs in which faults end: the network is whole again, clocks run right, a
+//! member is alive, and a live member has detected that a leader is needed. A run without that proves nothing. So every
+//! scenario that a campaign draws [meets][holds] this premise, and a scenario that has been shrunk must still meet it.
+//! Mutual exclusion guarantees nothing under faults that it does not tolerate ([`Case::tolerates_faults`]).
 //!
-//! That is a question to the fault schedule, not to one run of it: what waits for a message may happen or not.
+//! The premise is about the fault schedule, not about one run of it: a fault that waits for a message may happen or
+//! not.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,30 +29,31 @@ struct EndState {
     /// Whether there is a partition or a link override.
     apart: bool,
     wrong_clocks: BTreeSet<NodeId>,
-    /// Clocks have been more wrong than a quorum tolerates.
+    /// Whether clocks have been more wrong than a quorum tolerates.
     beyond_drift: bool,
     /// The members that have lost their disks.
     diskless: BTreeSet<NodeId>,
     /// Two members may have been without their disks at the same time: they wait for each other forever.
     lost_together: bool,
-    /// Whose configured names lead elsewhere: two of them may never find each other, nor one of them and a replacement.
+    /// The members whose configured names resolve elsewhere: two of them may never find each other, and neither may one
+    /// of them and a replacement.
     unnamed: BTreeSet<NodeId>,
     replaced: BTreeSet<NodeId>,
     /// The members that are drained until a further command.
     drained: BTreeSet<NodeId>,
-    /// The time of the last crash, and when each member last noticed something.
+    /// The time of the last crash, and when each member last detected that a leader is needed.
     last_crash: Option<Time>,
     noticed: BTreeMap<NodeId, Time>,
-    /// Something happens that is never healed, or at an unknown time.
+    /// Whether something happens that is never healed, or at an unknown time.
     unmendable: bool,
 }
 
-/// Whether `case` gives what `property` needs.
+/// Whether `case` meets the premise of `property`.
 pub fn suits(property: Property, case: &Case) -> bool {
     if Property::LASTING.contains(&property) { lasts(case) } else { holds(case) }
 }
 
-/// More members than this are never asked for: every set of them is looked at.
+/// The most members, because every set of them is examined.
 const MAX_MEMBERS: usize = 16;
 
 /// Whether a clock of this rate is no more wrong than the members of a quorum assume.
@@ -99,7 +101,7 @@ pub fn lasts(case: &Case) -> bool {
     (0..1_u32 << ids.len()).any(whole)
 }
 
-/// Whether `case` gives what the promises need.
+/// Whether `case` meets the premise of the guarantees.
 pub fn holds(case: &Case) -> bool {
     if case.algorithm.purpose() == Purpose::Excludes && !case.algorithm.has_leases() {
         return case.tolerates_faults();
@@ -156,7 +158,8 @@ impl EndState {
                     self.noticed.insert(member, at);
                 }
             }
-            // A clone is found if a member that knows better is reachable, and stops: nothing is promised then.
+            // A clone is detected if a member that knows the original is reachable, and stops: then nothing is
+            // guaranteed.
             Action::Replace { disk: Disk::Kept, .. } => self.unmendable = true,
             Action::Replace { member, disk, place, .. } => {
                 // With two members no rule can tell whose old process one has found.
@@ -215,7 +218,8 @@ impl EndState {
     fn restarts(&mut self, member: NodeId, disk: Disk) {
         match disk {
             Disk::Kept => {}
-            // An old copy is noticed if all members with later data are reachable. The copy says whether the member is drained.
+            // An old copy is detected if all members with later data are reachable. The copy says whether the member is
+            // drained.
             Disk::Restored => {
                 let whole = self.dead.is_empty() && self.cuts.is_empty() && !self.apart;
                 self.unmendable |= !whole;
@@ -231,7 +235,8 @@ impl EndState {
         self.drained.remove(&member);
     }
 
-    /// Whether a majority is alive in which a member may lead; and all members are, if a member needs answers from all.
+    /// Whether a majority is alive in which a member may lead; if a member needs answers from all, whether all are
+    /// alive.
     fn suits_quorum(&self, case: &Case) -> bool {
         let settings = &case.config.quorum;
         let may_lead = |id: NodeId| {
@@ -255,7 +260,7 @@ impl EndState {
             && !self.unmendable
             && case.chaos.is_none();
         if case.algorithm.has_leases() {
-            // Its members watch over their leader themselves.
+            // Its members monitor their leader themselves.
             return mended && self.suits_quorum(case);
         }
         let is_alive = |id: &NodeId| !self.dead.contains(id);

@@ -1,4 +1,4 @@
-//! Shrinks a scenario that fails, so that a person can follow it.
+//! Shrinks a scenario that fails, so that a reader can follow it.
 //!
 //! Passes over the scenario drop members, drop faults and requests, reset what is unusual (loss, varying delays, attributes, a ring out
 //! of order) and halve times, until no pass changes anything or the runs are used up. The result breaks the same property,

@@ -19,9 +19,9 @@ pub struct Waits {
 /// The wait of one run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Wait {
-    /// In which run.
+    /// The run.
     pub run: u64,
-    /// How long.
+    /// The length of the wait.
     pub lasted: Span,
     /// L1.
     pub bound: Span,
@@ -54,7 +54,7 @@ impl Waits {
         self.worst
     }
 
-    /// So many hundredths of L1 were enough for this many runs of a thousand.
+    /// The hundredths of L1 that were enough for this many runs of a thousand.
     pub fn enough_for(&self, permille: u64) -> u64 {
         let total: u64 = self.runs.values().sum();
         let wanted = (total * permille).div_ceil(1000);

@@ -21,9 +21,9 @@
 //! without being taken stays possible in the other; and time is blocked forever in both or in neither. So a fair run that
 //! never comes to rest is missed only together with one that is found.
 //!
-//! With free timers the links are learnt: the search assumes that members send only to those to whom they have sent in the
-//! search. If it finds another link it is repeated, so when it ends the assumption held throughout. With bounded timers a
-//! link from every member to every other is assumed.
+//! With free timers the links are learned: the search assumes that members send only to those to which they have sent in
+//! the search. If it finds another link it is repeated, so when it ends the assumption held throughout. With bounded
+//! timers a link from every member to every other is assumed.
 
 use std::sync::atomic::Ordering;
 

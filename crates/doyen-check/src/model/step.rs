@@ -6,7 +6,7 @@
 //!
 //! The number behind `#` is the fingerprint of the message. Messages may read the same and yet differ in their age, or in
 //! fields that they do not print, so a line without the number may mean several steps. With it, a line means one step; a
-//! person may leave it out where the words fit one step alone.
+//! user may omit it where the words fit only one step.
 
 use std::fmt;
 

@@ -2,7 +2,7 @@
 //!
 //! If any renaming of the members turns the steps of a state into the steps of the renamed state, and no property names a
 //! member, one of the states that are renamings of each other is enough. Their fingerprint combines the fingerprints under
-//! every renaming, and so is the same for all of them. It makes no difference from which of them a search goes on, so
+//! every renaming, and so is the same for all of them. It makes no difference from which of them a search continues, so
 //! states are never renamed, only fingerprints are: each part of a state has its own under every renaming.
 
 use doyen_core::members::{Members, NodeId};

@@ -1,6 +1,6 @@
-//! What the [ledger](doyen_core::ledger) must be told of a run to judge votes, vote leases and leases: who has voted for whom
-//! in every term, which deadlines have been published, and how wrong clocks may be. These are the invariants of the
-//! specification's section 5.5, after every event.
+//! Tells the [ledger](doyen_core::ledger) what it needs to judge votes, vote leases and leases of a run: the votes of every
+//! term, the published deadlines, and how wrong clocks may be. These are the invariants of the specification's section 5.5,
+//! after every event.
 //!
 //! | invariant | as a property |
 //! |---|---|
@@ -13,14 +13,14 @@
 //! | I10 what a message depends on has been stored | stored-first |
 //! | every lease is covered by a majority (7.9) | leases-covered, see `oracle/cover.rs` |
 //!
-//! I4 is taken in its strictest form. A deadline that has been published stands, whatever becomes of the leader, for
-//! clients may act on it, even if its process has died: no other member may have a lease before it has passed, unless the
-//! leader's host has said that everything is stopped.
+//! I4 is taken in its strictest form. A deadline that has been published counts, whatever happens to the leader, because
+//! clients may act on it, even if the leader's process has died: no other member may have a lease before the deadline has
+//! passed, unless the leader's host has reported that everything is stopped.
 //!
 //! I2 outlives disks. But a member that votes for itself, reaches no other member and loses its disk has no vote in that
 //! term any more: no other member has stored the term, so none can name it, and the candidate that would count the vote is
-//! gone. Should it stand in that term again, it votes as it did; should it vote for another, it does not stand in it, and
-//! cannot win it. As soon as any other member has stored the term, the vote stands.
+//! gone. If it campaigns in that term again, it votes as before; if it votes for another member, it does not campaign in
+//! the term, and cannot win it. As soon as any other member has stored the term, the vote counts.
 
 use std::collections::BTreeSet;
 
@@ -35,32 +35,32 @@ use doyen_sim::hash::FastMap;
 use doyen_sim::monitor::Counted;
 use doyen_sim::time::Time;
 
-/// What is known of all votes and leases.
+/// The known votes and leases.
 #[derive(Clone, Debug)]
 pub(super) struct Audit {
     members: Members,
-    /// Whose each second process is; they come behind the members.
+    /// The member of each second process; second processes come after the members.
     owners: Vec<u32>,
     settings: Settings,
-    /// For whom each member voted in each term.
+    /// The candidate that each member voted for in each term.
     votes: FastMap<(u32, Term), NodeId>,
     /// The length of the vote lease that each member has been asked for last.
     asked: Vec<Span>,
-    /// Until when each member may act, as it was published last.
+    /// The last published deadline of each member.
     published: Vec<Option<Published>>,
     cover: Cover,
-    /// Whose lease was the last to begin, and in which term.
+    /// The member whose lease began last, and its term.
     last: Option<(u32, Term)>,
-    /// The leader of the beginning, which was not elected.
+    /// The leader at the beginning, which was not elected.
     founder: Option<NodeId>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Published {
     lease: Tenure<Time>,
-    /// When it is over by the slowest clock that is allowed.
+    /// Its end by the slowest clock that is allowed.
     latest: Time,
-    /// It runs still.
+    /// Whether it still runs.
     held: bool,
 }
 
@@ -83,7 +83,7 @@ impl Audit {
         self.members.at(self.owner(position) as usize)
     }
 
-    /// Whose process this is.
+    /// The member of which this is a process.
     fn owner(&self, position: u32) -> u32 {
         match (position as usize).checked_sub(self.members.len()) {
             None => position,
@@ -91,8 +91,8 @@ impl Audit {
         }
     }
 
-    /// A second process of the member whose process is at `position` takes the next position. What the first has said binds
-    /// it too.
+    /// A second process of the member whose process is at `position` takes the next position. The messages of the first one
+    /// bind it too.
     pub(super) fn add_process(&mut self, position: u32) {
         let owner = self.owner(position);
         let process = self.asked.len() as u32;
@@ -120,7 +120,7 @@ impl Audit {
         if let Pledge::VoteLease { term } = pledge {
             let wait = self.asked[from as usize].as_nanos();
             let drift = self.settings.pace_of(entry.id).drift;
-            // No clock that keeps within the drift has counted the time before that.
+            // No clock within the drift has counted the time before that.
             entry.bind(term, by_the_fastest(Counted { since: at, wait }, drift));
         }
         let vote = pledge.vote(entry.id, to);
@@ -128,12 +128,12 @@ impl Audit {
         entry.send(at, to, pledge, voted)
     }
 
-    /// A member is asked for a vote lease of this length, by a message that it handles now.
+    /// The message that a member handles now requests a vote lease of this length.
     pub(super) fn asked(&mut self, position: u32, length: Span) {
         self.asked[position as usize] = length;
     }
 
-    /// The lease of a process, which leads in `term`, runs until another time than before.
+    /// The lease of a process, which leads in `term`, has another deadline than before.
     pub(super) fn lease(
         &mut self,
         at: Time,
@@ -187,7 +187,7 @@ impl Audit {
         ledger::elected(id, term, voters.len() + alone, self.members.len())
     }
 
-    /// What binds a member may be something else than before.
+    /// What binds a member may have changed.
     pub(super) fn bonds(&mut self, position: u32, bonds: Bonds<Counted>) {
         self.cover.change(position, bonds);
     }
@@ -206,14 +206,14 @@ impl Audit {
         running.find_map(|(holder, lease)| self.cover.gap(&self.members, holder, lease))
     }
 
-    /// A member has lost its disk; `known` is the latest term that any other has stored. What it voted for itself in
-    /// later terms went with it.
+    /// A member has lost its disk; `known` is the latest term that any other has stored. Its votes for itself in later
+    /// terms are lost with the disk.
     pub(super) fn disk_lost(&mut self, position: u32, known: Term) {
         let me = self.id(position);
         self.votes.retain(|&(voter, term), vote| voter != position || *vote != me || term <= known);
     }
 
-    /// The clock of a member has changed, by which its deadline counts.
+    /// The clock of a member has changed, and with it the time of its deadline.
     pub(super) fn clock_changed(&mut self, at: Time, position: u32, moved: &dyn Fn(Time) -> Time) {
         if let Some(published) = &mut self.published[position as usize]
             && at < published.lease.until

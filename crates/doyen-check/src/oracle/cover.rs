@@ -1,20 +1,20 @@
 //! Whether every lease is covered (specification 7.9): while it runs, a majority of the members, its holder included,
-//! votes for no other before it is over. Judged is the cause, not the collision: a lease that is not covered breaks this
-//! even if no second candidate is there to make use of it.
+//! votes for no other before it is over. This judges the cause, not the collision: a lease that is not covered is a
+//! violation even if there is no second candidate to make use of it.
 //!
 //! A member covers a lease by a vote lease of the same term, by the hold-down that it observes after a restart, or because
 //! it cannot vote at all: it is down (and is judged by its hold-down when it comes up), it rejoins and has not heard from
 //! every other member, or it has halted. The holder covers its lease as long as it does not vote while that runs.
 //!
 //! A member that has been replaced covers a lease by its present process as soon as that can vote, or observes the hold-down
-//! before: by then no other member counts what an old process says. Until then the process before it speaks for the member.
+//! before: by then no other member counts what an old process says. Until then the earlier process counts for the member.
 //!
 //! A member whose disk was restored from a copy is not judged: the copy knows nothing of later vote leases, and of no longer
-//! ones, so hold-down cannot cover them. That nothing comes of it, because others find the old disk before it counts, is
-//! judged by votes and leases themselves.
+//! ones, so hold-down cannot cover them. Others detect the old disk before it counts; the checks of votes and leases
+//! themselves judge that.
 //!
-//! Times are reckoned by the worst clocks that are allowed, from the moment when each timer was armed: the lease by the
-//! slowest, what covers it by the fastest.
+//! Times are computed with the worst clocks that are allowed, from the moment when each timer was armed: the lease by
+//! the slowest, what covers it by the fastest.
 
 use doyen_core::config::quorum::Settings;
 use doyen_core::ledger::{self, Contradiction, Tenure};
@@ -43,14 +43,14 @@ fn over(Counted { since, wait }: Counted, permille: u128) -> Time {
 /// What binds every member.
 #[derive(Clone, Debug)]
 pub(super) struct Cover {
-    /// Of every member, and behind them of every second process; each lasts at least until this time.
+    /// The bindings of every member, and after them of every second process; each lasts at least until this time.
     bonds: Vec<Bonds<Time>>,
     drifts: Vec<u32>,
-    /// Whose each process is.
+    /// The member of each process.
     owners: Vec<u32>,
-    /// The processes of each member that may speak for it, the present one first.
+    /// The processes of each member that may count for it, the present one first.
     processes: Vec<Vec<u32>>,
-    /// Whose disk was restored from a copy.
+    /// The members whose disks were restored from copies.
     excused: Vec<u32>,
     /// Something has happened that may have left a lease uncovered.
     is_due: bool,
@@ -81,7 +81,7 @@ impl Cover {
         self.drifts.push(self.drifts[owner as usize]);
     }
 
-    /// The process that speaks for the member at `position`.
+    /// The process that counts for the member at `position`.
     fn speaker(&self, position: u32) -> u32 {
         let all = &self.processes[position as usize];
         let may_vote = |process: &&u32| !self.bonds[**process as usize].silenced;
@@ -119,7 +119,7 @@ impl Cover {
         std::mem::take(&mut self.is_due)
     }
 
-    /// What shows that the lease of the process at `holder` is not covered, unless it is.
+    /// The evidence that the lease of the process at `holder` is not covered; none if it is.
     pub(super) fn gap(
         &self,
         members: &Members,

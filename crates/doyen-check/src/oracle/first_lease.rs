@@ -1,7 +1,7 @@
 //! How long a group is without a lease after the last fault: the subject of the specification's L1.
 //!
-//! The time of the last fault is known beforehand, or with the last crash or restart, if that comes later. A lease
-//! that runs then counts; else the next that begins.
+//! The time of the last fault is known beforehand, unless the last crash or restart comes later. A lease that runs then
+//! counts; otherwise the next one that begins.
 
 use doyen_core::time::Span;
 
@@ -11,7 +11,7 @@ use doyen_sim::time::Time;
 #[derive(Clone, Debug)]
 pub(super) struct FirstLease {
     calm: Time,
-    /// Whose lease was published last, and until when it runs.
+    /// The member whose lease was published last, and its deadline.
     running: Option<(u32, Time)>,
     first: Option<Time>,
 }
@@ -50,8 +50,8 @@ impl FirstLease {
         self.first.map(|first| first - self.calm)
     }
 
-    /// If a lease was running at the last fault, and nothing was said of leases between that and `now`, it counts;
-    /// one that ended with the fault, in the crash of its holder, does not.
+    /// If a lease was running at the last fault, and no lease was reported between that and `now`, it counts; one that
+    /// ended with the fault, in the crash of its holder, does not.
     fn look_back(&mut self, now: Time) {
         let spans = self.running.is_some_and(|(_, until)| until > self.calm);
         if now > self.calm && spans {
@@ -73,7 +73,7 @@ mod tests {
         let mut wait = FirstLease::after(millis(10));
         wait.lease(millis(5), 0, Some(millis(20)));
         assert_eq!(wait.clone().wait(millis(30)), Some(Span::ZERO));
-        // Unless it is given up before.
+        // Unless it is given up earlier.
         wait.lease(millis(9), 0, None);
         assert_eq!(wait.clone().wait(millis(30)), None);
         wait.lease(millis(13), 1, Some(millis(40)));

@@ -1,8 +1,8 @@
 //! Faults that last and leave a majority connected must not keep the group from having a leader, nor make it change
 //! leaders again and again.
 //!
-//! Two things are judged from the moment on when the last of the faults has happened: a lease begins within three times
-//! L1, and once members have had time to settle, no other lease than the last begins any more, and one runs in the end.
+//! Two things are judged from the last fault on: a lease begins within three times L1; and once members have had time
+//! to settle, no new lease begins any more, and one runs at the end.
 
 use doyen_core::members::{Members, Term};
 use doyen_core::time::Span;
@@ -15,18 +15,18 @@ use doyen_sim::time::Time;
 /// Of a thousand runs 999 are to keep L1, and all of them three times as much.
 const PATIENCE: u64 = 3;
 
-/// What is to be seen while faults last.
+/// What must be seen while faults last.
 #[derive(Clone, Debug)]
 pub(super) struct Lasting {
     members: Members,
     first: FirstLease,
     /// How long the first lease may take.
     bound: Span,
-    /// From when on the leader stays the same.
+    /// The time from which on the leader must stay the same.
     settled: Time,
-    /// Whose lease began last, in which term, and when.
+    /// The member whose lease began last, the term, and the time.
     last: Option<(u32, Term, Time)>,
-    /// Until when the last lease runs, if it has not been given up.
+    /// The deadline of the last lease, if it has not been given up.
     until: Option<Time>,
 }
 

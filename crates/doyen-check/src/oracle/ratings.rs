@@ -1,9 +1,9 @@
-//! Who should lead in the end, where members are not as good as they were set up to be: attributes change while they
-//! run, some are witnesses or never want to lead, and operators drain them.
+//! Which member should lead at the end, if ranks differ from the configuration: attributes change while members run,
+//! some members are witnesses or reluctant, and operators drain members.
 //!
-//! What an operator wanted counts from the moment when its member has heard of it: orders to the dead are lost. A new
-//! attribute is forgotten in a crash. That a member is drained is on its disk, and read from there: a drain may have
-//! been refused, or may have run out.
+//! A command counts from the moment when its member has received it: commands to dead members are lost. A new attribute
+//! is lost in a crash. A drain is on the member's disk, and is read from there, because a drain may have been rejected,
+//! or may have ended.
 
 use doyen_core::config::quorum::{Preemption, Settings};
 use doyen_core::members::{Members, NodeId};
@@ -11,7 +11,7 @@ use doyen_core::protocol::View;
 
 use doyen_sim::hash::FastMap;
 
-/// How good members are.
+/// The ranks of members.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ratings {
     /// The members that never lead.
@@ -40,7 +40,7 @@ impl Ratings {
         self.attrs.insert(id, attr);
     }
 
-    /// `id` has come up again.
+    /// `id` has restarted.
     pub(super) fn forget(&mut self, id: NodeId) {
         self.attrs.remove(&id);
     }
@@ -52,8 +52,7 @@ impl Ratings {
         }
     }
 
-    /// The members as good as they are where `views` are what they believe; nothing if that is what they were set up
-    /// to be.
+    /// The members with their present ranks, if they have these `views`; nothing if the ranks are as configured.
     pub(super) fn apply(&self, members: &Members, views: &[Option<View>]) -> Option<Members> {
         let usual = self.never.is_empty() && self.drained.is_empty() && self.attrs.is_empty();
         if usual && !self.leader_stays {

@@ -5,7 +5,7 @@ use crate::model::{Explorable, Model, Worker};
 use crate::property::{Fact, Property};
 use crate::search::space::{Claim, Space, Successor, Successors};
 
-/// An error names at most so many of the possible steps.
+/// An error names at most this many of the possible steps.
 const MAX_NAMED: usize = 4;
 
 /// A run of the model.
@@ -142,8 +142,8 @@ fn owed<P: Explorable>(
     owed
 }
 
-/// Whether a run breaks `property`, the only one of the model. From its state `home` on it repeats forever, if it goes on
-/// from there.
+/// Whether a run breaks `property`, the only one of the model. From its state `home` on it repeats forever, if it
+/// continues from there.
 pub(super) fn breaks<P: Explorable>(
     model: &Model<'_, P>,
     worker: &mut Worker<P>,

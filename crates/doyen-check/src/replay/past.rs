@@ -1,8 +1,8 @@
 //! What happened before: the causal past of something, in Lamport's sense.
 //!
-//! One thing happened before another if both befell the same member, in that order; if the first is the sending of a
-//! message and the second its receipt; or by way of others. What a failure detector truly reports happened before its
-//! report. Whatever befell the network as a whole, such as a partition, may have had a part in anything after it.
+//! One event happened before another if both concern the same member, in that order; if the first is the sending of a
+//! message and the second its receipt; or by transitivity. A crash that a failure detector truly reports happened
+//! before its report. A change of the whole network, such as a partition, may be a cause of any later event.
 
 use std::collections::BTreeSet;
 
@@ -47,7 +47,7 @@ fn causes(records: &[TraceEvent]) -> Vec<Vec<usize>> {
             }
             _ => {}
         }
-        // What a dead member misses has no part in what it does later.
+        // A message that a dead member misses is not a cause of its later actions.
         let is_missed = matches!(record.kind, EventKind::Missed { .. });
         if let Some(member) = record.kind.member().filter(|_| !is_missed) {
             direct.extend(latest.insert(member, index));

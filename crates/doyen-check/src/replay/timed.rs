@@ -20,7 +20,7 @@ pub(super) fn replay(case: Case, property: Property) -> Replay {
     let broken = breach.is_some();
     let (facts, ending, past) = match breach {
         Some(Breach { at, evidence, ending, .. }) => {
-            // The run goes on after something has happened that must not, but nothing of that led to it.
+            // The run continues after the violation, but later events did not lead to it.
             let before = records.partition_point(|record| record.at <= at);
             let past = past_of(property, &records[..before], &evidence);
             (evidence, ending, past)

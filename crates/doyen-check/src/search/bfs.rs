@@ -250,7 +250,7 @@ impl<'a, S: Space> Search<'a, S> {
         }
         let now = progress.elapsed.as_millis() as u64;
         let last = self.last_report.load(Ordering::Relaxed);
-        // Without a clock it is up to whoever watches how often is too often.
+        // Without a clock every report is due; the watcher decides how many of them it shows.
         let is_due = now >= last + PROGRESS_INTERVAL || self.plan.limits.clock.is_none();
         let wins = || {
             let order = Ordering::Relaxed;

@@ -5,7 +5,7 @@
 //! time one succeeds, and the other learns that the state is known.
 //!
 //! While threads are at work nothing moves. A thread adds states within a [`Quota`], so that the table is never full; when
-//! a quota is refused the threads end, [`Seen::grow`] makes the table twice as large, and they go on.
+//! a quota is refused the threads end, [`Seen::grow`] makes the table twice as large, and they start again.
 //!
 //! # Memory orderings
 //!
@@ -105,8 +105,8 @@ impl Seen {
         true
     }
 
-    /// Reads the home of a state that is to be inserted. Whoever inserts several reads the homes of all before the first:
-    /// the memory of one does not wait for that of another then.
+    /// Reads the home of a state that is to be inserted. To insert several states, read the homes of all before the first
+    /// insertion: then the memory accesses do not wait for each other.
     #[inline]
     pub(crate) fn read_ahead(&self, print: u64) {
         std::hint::black_box(self.prints[self.home(nonzero(print))].load(Relaxed));
@@ -230,8 +230,8 @@ impl Seen {
     /// Every quota is void after that.
     ///
     /// From the last place to the first, each fingerprint moves to about twice its place, where all that came before it
-    /// has gone on already. A few near the beginning would come to lie among those that have yet to move, and be lost
-    /// when these leave a gap between them and their homes: they wait until all others have moved.
+    /// has gone on already. A few near the beginning would land among those that have yet to move, and be lost when
+    /// these leave a gap between them and their homes: they wait until all others have moved.
     pub(crate) fn grow<'l>(&mut self, quotas: impl Iterator<Item = &'l mut Quota>) {
         quotas.for_each(|quota| *quota = Quota::default());
         let before = self.prints.len();

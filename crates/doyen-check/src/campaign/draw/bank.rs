@@ -1,5 +1,5 @@
-//! Payments of a bank, and a snapshot in the midst of them. Nothing goes wrong but that payments and markers take any time:
-//! a snapshot is promised to be consistent on channels that lose nothing and keep the order.
+//! Payments of a bank, and a snapshot during them. There are no faults, but payments and markers take any time: a snapshot
+//! must be consistent on channels that lose nothing and keep the order.
 
 use doyen_core::members::NodeId;
 use doyen_core::protocol::AdminCommand;
@@ -11,7 +11,7 @@ use doyen_sim::random::Random;
 use doyen_sim::scenario::{Scenario, ScenarioError};
 use doyen_sim::time::Time;
 
-/// How long members go on paying, in steps.
+/// How long members keep paying, in steps.
 const LENGTHS: [u64; 3] = [10, 40, 150];
 /// The maximum number of payments.
 const MOST_PAYMENTS: u64 = 30;

@@ -1,8 +1,8 @@
 //! Faults for the algorithms that elect without a quorum.
 //!
-//! Loss makes `D` longer, by as much as two retransmissions take, so a lossy network is drawn faster. Schedules are of
-//! different density: as many faults within twenty milliseconds meet each other's elections as within two hundred meet
-//! what came of them.
+//! Loss makes `D` longer, by as much as two retransmissions take, so a lossy network is drawn faster. Schedules have
+//! different densities: within twenty milliseconds faults meet each other's elections, and within two hundred as many
+//! faults meet the results of those.
 
 use doyen_core::config::Mode;
 use doyen_core::members::NodeId;
@@ -16,7 +16,7 @@ use doyen_sim::network::DelayModel;
 use doyen_sim::random::Random;
 use doyen_sim::scenario::{Initiator, Initiators, MemberList, RingOrder, Scenario, ScenarioError};
 
-/// How long things go wrong, in steps.
+/// How long faults happen, in steps.
 const LENGTHS: [u64; 4] = [150, 400, 1_000, 2_500];
 /// The maximum number of faults, besides what follows from them.
 const MAX_FAULTS: u64 = 10;
@@ -34,7 +34,7 @@ const LOSSES: [f64; 4] = [0.01, 0.02, 0.05, 0.1];
 /// Periods of the failure detector and of a leader's own heartbeat, in steps.
 const PERIODS: [u64; 3] = [100, 200, 300];
 
-/// Completes `scenario`, whose members are known; what goes wrong comes back.
+/// Completes `scenario`, whose members are known; returns the faults.
 pub(super) fn draw(
     scenario: &mut Scenario,
     mut random: Random,
@@ -42,7 +42,7 @@ pub(super) fn draw(
     draw_members(scenario, &mut random);
     draw_network(scenario, &mut random);
     scenario.seed.get_or_insert(random.between(1, 999_999_999));
-    // Whether everything said so far makes sense, and who takes part.
+    // Checks that everything so far makes sense, and finds the members.
     let case = scenario.resolve()?;
     // If initiators are named, at least one of them stays up.
     let noticing = case.initiators.iter().map(|(id, _)| id);
@@ -73,7 +73,7 @@ fn draw_members(scenario: &mut Scenario, random: &mut Random) {
     draw_attributes(scenario, count, random);
 }
 
-/// Only hardened members have what a network that loses messages asks of them: a detector and a reliable link.
+/// Only hardened members have what a network that loses messages requires: a detector and a reliable link.
 fn draw_network(scenario: &mut Scenario, random: &mut Random) {
     let hardened = scenario.mode == Some(Mode::Hardened);
     let lossy = hardened && random.happens(0.4);
@@ -144,7 +144,7 @@ fn draw_beginning(generator: &mut FaultGenerator<'_>, scenario: &mut Scenario) {
     scenario.initiators = Some(Initiators::Listed(listed));
 }
 
-/// Everything goes wrong, or only what a textbook algorithm is made for.
+/// All kinds of faults, or only those that a textbook algorithm is made for.
 fn inject(generator: &mut FaultGenerator<'_>, full: bool, kinds: &[Kind]) {
     for at in generator.times(MAX_FAULTS) {
         match generator.random.between(0, 99) {
@@ -207,7 +207,7 @@ fn upset_clock(generator: &mut FaultGenerator<'_>, at: u64) {
     generator.upset_clock(id, at, rate, jump);
 }
 
-/// Whether `scenario` says of `id` that it notices something.
+/// Whether `id` is an initiator in `scenario`.
 fn names(scenario: &Scenario, id: NodeId) -> bool {
     let Some(Initiators::Listed(listed)) = &scenario.initiators else { return false };
     listed.iter().any(|initiator| match *initiator {

@@ -1,7 +1,7 @@
 //! Requests to enter a critical section, in groups of any shape, on links of any speed.
 //!
-//! What goes wrong is what the algorithm claims to tolerate ([`Case::is_tolerated`]): members are slow everywhere, because no
-//! algorithm relies on time; where a member is not needed it crashes; and in hardened mode messages arrive twice.
+//! The faults are those that the algorithm claims to tolerate ([`Case::is_tolerated`]): members are slow everywhere, because
+//! no algorithm relies on time; a member that is not needed crashes; and in hardened mode messages arrive twice.
 
 use doyen_core::config::Mode;
 use doyen_core::config::exclusion::{Sets, Tree};
@@ -16,7 +16,7 @@ use doyen_sim::network::DelayModel;
 use doyen_sim::random::Random;
 use doyen_sim::scenario::{Case, MemberList, RingOrder, Scenario, ScenarioError};
 
-/// How long members go on asking, in steps.
+/// How long members keep asking, in steps.
 const LENGTHS: [u64; 4] = [10, 50, 200, 1_000];
 /// The maximum number of requests of all members together, of pauses, and of messages outside the algorithm.
 const MOST_REQUESTS: u64 = 15;
@@ -30,8 +30,8 @@ const PERIOD: u64 = 20;
 /// The sets that there are for every number of members.
 const SETS: [Sets; 3] = [Sets::Cyclic, Sets::Grid, Sets::Majority];
 
-/// Completes `scenario`, whose members are known; what goes wrong comes back, and what members tell each other, if that is
-/// to be judged.
+/// Completes `scenario`, whose members are known; returns the faults, and what members tell each other if the order of
+/// requests is checked.
 pub(super) fn draw(
     scenario: &mut Scenario,
     tells: bool,
@@ -83,7 +83,7 @@ fn draw_group(scenario: &mut Scenario, random: &mut Random) {
             let shape = pick(&Tree::SHAPES.each_ref(), random);
             scenario.tree.get_or_insert_with(|| shape.clone());
         }
-        // Random waits let one in at last; how long that takes grows with those who ask.
+        // Random waits eventually let one member in; how long that takes grows with the number of members that ask.
         Algorithm::Voting => scenario.ask_all |= random.happens(0.5),
         Algorithm::TokenRecovery => drop(scenario.detector.get_or_insert(time(PERIOD))),
         _ => {}
@@ -116,7 +116,7 @@ fn draw_requests(
     Ok(())
 }
 
-/// Members tell each other something, at any time or as soon as they have heard of a request.
+/// Members tell each other something, at any time or as soon as they have learned of a request.
 fn draw_tells(case: &Case, generator: &mut FaultGenerator<'_>) {
     let has_requests = case.kinds().iter().any(|kind| kind.name == "REQUEST");
     for at in generator.times(MOST_TELLS) {

@@ -9,7 +9,7 @@ use doyen_sim::fault::{Action, Disk, Fault, PaceOverride, Place, Trigger};
 use doyen_sim::random::Random;
 use doyen_sim::time::Time;
 
-/// A fault schedule in the making.
+/// A fault schedule that is being generated.
 pub(super) struct FaultGenerator<'m> {
     pub(super) members: &'m Members,
     pub(super) random: Random,
@@ -17,16 +17,16 @@ pub(super) struct FaultGenerator<'m> {
     pub(super) end: u64,
     /// How long something lasts, at most: one of these.
     pub(super) spells: [u64; 4],
-    /// The member that always comes up again.
+    /// The member that always restarts.
     pub(super) survivor: NodeId,
     /// Until when a member is down.
     down: Vec<(NodeId, u64)>,
-    /// Whose clock runs wrong.
+    /// The members whose clocks are wrong.
     wrong_clocks: Vec<NodeId>,
     faults: Vec<Fault>,
 }
 
-/// How a member comes up again; by default as it went down.
+/// How a member restarts; by default as it was when it crashed.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Comeback {
     pub(super) disk: Disk,
@@ -53,12 +53,12 @@ impl<'m> FaultGenerator<'m> {
         self.faults.push(Fault::at(Time::ZERO + time(at), what));
     }
 
-    /// `what` happens when something else does.
+    /// Adds `what`, which `when` triggers.
     pub(super) fn add_when(&mut self, when: Trigger, what: Action) {
         self.faults.push(Fault { when, what });
     }
 
-    /// Between one and `most` times at which something goes wrong, in order.
+    /// Between one and `most` times of faults, in order.
     pub(super) fn times(&mut self, most: u64) -> Vec<u64> {
         let count = self.random.between(1, most);
         let mut times: Vec<u64> = (0..count).map(|_| self.random.between(1, self.end)).collect();
@@ -88,7 +88,7 @@ impl<'m> FaultGenerator<'m> {
         self.down.push((id, at));
     }
 
-    /// A member crashes between two of the messages that it sends at once, or as soon as it has heard of something.
+    /// A member crashes between two of the messages that it sends at once, or as soon as it has received a message.
     pub(super) fn crash_in_the_middle(&mut self, victim: NodeId, kind: &str) {
         let sent = self.random.happens(0.7);
         let count = self.random.between(1, 4) as u32;
@@ -138,7 +138,7 @@ impl<'m> FaultGenerator<'m> {
         }
     }
 
-    /// What is broken is mended: from then on it is calm.
+    /// All faults are repaired: from then on the run is calm.
     pub(super) fn heal(&mut self) {
         for member in std::mem::take(&mut self.wrong_clocks) {
             self.add(self.end, Action::Clock { member, rate_ppm: 1_000_000, jump: Span::ZERO });

@@ -1,9 +1,9 @@
 //! Faults that last, for a quorum: members that stay down and links that stay cut, one way or both, so that some members
-//! hear each other and others do not (see [`super::super::premise`]).
+//! reach each other and others do not (see [`super::super::premise`]).
 //!
-//! A majority with a member that can lead is left alone: all of it is up and connected both ways. Everything else may be
-//! broken, in any combination, and stays so. Clocks are wrong for good, by as much as they may be. Where no member takes
-//! over from a leader that does its work, because of the policy or because of the margin, attributes go on changing.
+//! A majority with a member that can lead has no faults: all of it is up and connected both ways. Everything else may
+//! fail, in any combination, and is not repaired. Clocks stay wrong, by as much as the drift allows. Where no member
+//! takes over from a working leader, because of the policy or the margin, attributes keep changing.
 
 use doyen_core::config::quorum::Preemption;
 use doyen_core::members::NodeId;
@@ -23,7 +23,7 @@ const HIGHEST_ATTRIBUTE: u64 = 9;
 /// With this margin no member outranks another by its attribute.
 const WIDE_MARGIN: u64 = 1000;
 
-/// Completes `scenario`, whose members are known; what is broken and stays so comes back.
+/// Completes `scenario`, whose members are known; returns the lasting faults.
 pub(super) fn draw(
     scenario: &mut Scenario,
     mut random: Random,

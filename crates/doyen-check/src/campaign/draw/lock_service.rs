@@ -1,5 +1,5 @@
-//! Requests for a lock while everything goes wrong that a quorum tolerates. Whatever that is, no two members are inside and
-//! fences rise; when it is over, every member that waits enters.
+//! Requests for a lock under all faults that a quorum tolerates. Under any of these, no two members are inside and fences
+//! rise; when the faults are over, every member that waits enters.
 
 use doyen_core::members::NodeId;
 use doyen_core::time::Span;
@@ -17,7 +17,7 @@ const STAYS: [DelayModel; 4] = [fixed(0), fixed(5_000), uniform(100, 60_000), fi
 /// How long a grant lasts, in quarters of a vote lease.
 const GRANTS: [u64; 4] = [2, 4, 12, 12];
 
-/// Completes `scenario`, whose members are known; what goes wrong comes back.
+/// Completes `scenario`, whose members are known; returns the faults.
 pub(super) fn draw(
     scenario: &mut Scenario,
     mut random: Random,

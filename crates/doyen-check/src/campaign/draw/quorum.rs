@@ -1,17 +1,17 @@
 //! Faults for a quorum.
 //!
 //! A quorum tolerates more than the other algorithms, so there are more faults: messages take far longer than vote leases
-//! last, a third of them is lost, all messages of a kind are delayed, and operators give commands at the worst of times.
-//! Clocks are wrong from the beginning, up to the drift that members assume and never beyond, because leases do not promise
-//! to survive that. Times are drawn in proportion to the vote lease: shorter and longer times exercise different rules.
+//! last, a third of them is lost, all messages of a kind are delayed, and operators give commands at the worst moments.
+//! Clocks are wrong from the beginning, up to the drift that members assume and never beyond, because leases need not
+//! survive that. Times are drawn in proportion to the vote lease: shorter and longer times exercise different rules.
 //!
 //! In the end all members are up, or enough for a majority. In some runs members lose their disks, repeatedly but never two
-//! at the same time, and then all members come up: such a member needs an answer from all others. Some members
-//! restart with another pace than before, and some attributes go on changing.
+//! at the same time, and then all members come up: such a member needs an answer from all others. Some members restart with
+//! another timing than before, and some attributes keep changing.
 //!
 //! Half of the runs have sessions. In those some members restart at another address, and where disks are lost, machines are
-//! replaced: the old process runs on beside its replacement, or hangs and wakes up, perhaps on the other side of a
-//! partition. A disk that is restored from a copy is found where members that know better are reachable: so that happens when
+//! replaced: the old process continues to run beside its replacement, or hangs and resumes, perhaps on the other side of a
+//! partition. A disk that is restored from a copy is detected if members with later data are reachable, so this happens when
 //! everything is healed and all members are up. Clones and members that are founded a second time are left to scenarios.
 
 use doyen_core::config::quorum::{Pace, Preemption};
@@ -27,7 +27,7 @@ use doyen_sim::network::DelayModel;
 use doyen_sim::random::Random;
 use doyen_sim::scenario::{Case, Initiators, MemberList, QuorumOptions, Scenario, ScenarioError};
 
-/// How long things go wrong, in promises.
+/// How long faults happen, in vote leases.
 const LENGTHS: [u64; 3] = [2, 5, 12];
 /// The maximum number of faults, besides what follows from them.
 const MAX_FAULTS: u64 = 20;
@@ -36,19 +36,19 @@ pub(super) const BOUND: Span = Span::from_millis(1);
 const DELAYS: [DelayModel; 4] = [fixed(100), fixed(1_000), uniform(50, 300), uniform(200, 1_000)];
 const PREEMPTIONS: [Preemption; 4] =
     [Preemption::Never, Preemption::Delayed, Preemption::Delayed, Preemption::Immediate];
-/// How many messages stray where not all of them do.
+/// The share of messages that an override affects, if it does not affect all.
 const SHARES: [f64; 3] = [0.05, 0.2, 0.4];
 /// How long messages take at most where an override delays them, in quarters of a vote lease.
 const STRAYING: [u64; 4] = [1, 3, 6, 16];
 const LOSSES: [f64; 4] = [0.02, 0.1, 0.3, 1.0];
 /// In steps.
 const HEARTBEATS: [u64; 3] = [20, 40, 80];
-/// ρ, in thousandths.
+/// The drift ρ, in thousandths.
 const DRIFTS: [u32; 4] = [10, 100, 100, 300];
-/// Promises are so much longer than they must be, in tenths.
+/// By how much vote leases are longer than they must be, in tenths.
 const GENEROSITIES: [u64; 4] = [10, 10, 15, 25];
 
-/// Completes `scenario`, whose members are known; what goes wrong comes back.
+/// Completes `scenario`, whose members are known; returns the faults.
 pub(super) fn draw(
     scenario: &mut Scenario,
     mut random: Random,
@@ -88,7 +88,7 @@ pub(super) fn draw_network(scenario: &mut Scenario, random: &mut Random) {
     }
 }
 
-/// How the members are set, unless the base says anything about it.
+/// The settings of the members, unless the base has any.
 pub(super) fn draw_settings(
     scenario: &mut Scenario,
     random: &mut Random,
@@ -153,11 +153,11 @@ fn vote_lease(case: &Case, heartbeat: Span, drift: u32, random: &mut Random) -> 
     vote_lease
 }
 
-/// A fault schedule in the making, and what must be remembered of it to end it well.
+/// A fault schedule that is being generated, and what is needed to end it well.
 pub(super) struct QuorumGenerator<'m> {
     pub(super) case: &'m Case,
     pub(super) base: FaultGenerator<'m>,
-    /// Whether members may restart with another pace.
+    /// Whether members may restart with another timing.
     paces_vary: bool,
     /// The usual vote lease, in steps.
     vote_lease: u64,
@@ -167,12 +167,12 @@ pub(super) struct QuorumGenerator<'m> {
     forgets: bool,
     /// Whether machines of members may be replaced while they run.
     replaces: bool,
-    /// Whose machines have been replaced.
+    /// The members whose machines have been replaced.
     replaced: Vec<NodeId>,
-    /// The member whose configured name leads elsewhere. Two of them might never find each other, so there is at most one,
-    /// and no other member is replaced: neither could find the other.
+    /// The member whose configured name resolves elsewhere. Two such members might never find each other, so there is at
+    /// most one, and no other member is replaced, because neither could find the other.
     unnamed: Option<NodeId>,
-    /// So many more may stay dead.
+    /// This many more members may stay dead.
     expendable: usize,
     drained: Vec<NodeId>,
 }
@@ -193,7 +193,7 @@ impl<'m> QuorumGenerator<'m> {
         let spare = (case.members().len() - 1) / 2;
         let expendable = if forgets { 0 } else { spare.saturating_sub(case.dead.len()) };
         let drift = u64::from(settings.pace.drift);
-        // With two members no rule can tell whose old process one has found.
+        // With two members no rule can distinguish an old process of the other member from the present one.
         let replaces = case.sessions && forgets && case.members().len() > 2;
         let (drained, replaced, unnamed) = (Vec::new(), Vec::new(), None);
         Self {
@@ -240,7 +240,7 @@ impl<'m> QuorumGenerator<'m> {
         }
     }
 
-    /// Mostly some messages stray from the beginning.
+    /// In most runs an override affects some messages from the beginning.
     fn draw_link_override(&mut self) {
         if self.base.random.happens(0.6) {
             let share = share(pick(&SHARES, &mut self.base.random));
@@ -299,7 +299,7 @@ impl<'m> QuorumGenerator<'m> {
         self.restart(victim, (at + after).min(self.base.end));
     }
 
-    /// One that has to end a job, and to wait for a permit.
+    /// A guardian that must end a job, and wait for a permit.
     fn draw_guardian(&mut self) -> Guardian {
         let random = &mut self.base.random;
         let [job, permit] = [[0, 5, 50], [0, 20, 200]].map(|times| time(pick(&times, random)));
@@ -317,7 +317,7 @@ impl<'m> QuorumGenerator<'m> {
         self.base.restart(id, at, Comeback { disk, pace, place });
     }
 
-    /// Another address, to which the configured name leads or not.
+    /// Another address, to which the configured name resolves or not.
     fn another_place(&mut self, id: NodeId) -> Place {
         let is_only = |ids: &[NodeId]| ids.iter().all(|&other| other == id);
         let may_be_unnamed =
@@ -331,7 +331,7 @@ impl<'m> QuorumGenerator<'m> {
         }
     }
 
-    /// The model of a member is replaced. The old one runs on, or hangs and wakes up later.
+    /// The machine of a member is replaced. The old one continues to run, or hangs and resumes later.
     fn replace(&mut self, at: u64) {
         let id = self.unnamed.unwrap_or(self.likely_leader(at));
         self.replaced.push(id);
@@ -364,7 +364,7 @@ impl<'m> QuorumGenerator<'m> {
         self.base.add(parted, Action::Partition { groups, old });
     }
 
-    /// The network falls apart; old processes may be anywhere.
+    /// The network is partitioned; old processes may be on any side.
     fn partition(&mut self, at: u64) {
         let mut old = vec![Vec::new(), Vec::new()];
         let mut replaced = self.replaced.clone();
@@ -445,7 +445,7 @@ impl<'m> QuorumGenerator<'m> {
         self.base.add(at, Action::Command { member, command });
     }
 
-    /// An attribute that goes on changing, by a little or by much, until everything is mended or before.
+    /// An attribute that keeps changing, by a little or by much, until everything is repaired or earlier.
     fn changing_attribute(&mut self, member: NodeId, at: u64) -> Action {
         let left = self.base.end - at;
         let lasting = self.base.some_time().min(left).max(1);
@@ -458,7 +458,7 @@ impl<'m> QuorumGenerator<'m> {
         Action::Attributes { member, values, every: time(every), lasting: time(lasting) }
     }
 
-    /// What is broken is mended. Some stay drained, but never the one on which all may depend.
+    /// All faults are repaired. Some members stay drained, but never the one that may be needed as leader.
     fn heal(&mut self) {
         self.base.heal();
         let mut drained = std::mem::take(&mut self.drained);
@@ -472,7 +472,7 @@ impl<'m> QuorumGenerator<'m> {
         }
     }
 
-    /// In calm, a member comes up with a copy of its disk that was made before. All other members are up, and
+    /// In the time without faults, a member restarts with an earlier copy of its disk. All other members are up, and
     /// tell it if the copy is old.
     fn restore_a_disk(&mut self) {
         let base = &mut self.base;
@@ -488,7 +488,7 @@ impl<'m> QuorumGenerator<'m> {
         }
         let copied = base.random.between(1, end);
         base.add(copied, Action::CopyDisk(victim));
-        // By then nothing that was said before is under way.
+        // By then no earlier message is in flight.
         let calm = end + self.vote_lease * 5;
         base.crash(victim, calm);
         let after = base.some_time();

@@ -10,7 +10,7 @@ use doyen_sim::network::DelayModel;
 use doyen_sim::random::Random;
 use doyen_sim::scenario::{Scenario, ScenarioError};
 
-/// How long members go on, in steps.
+/// How long members keep multicasting, in steps.
 const LENGTHS: [u64; 3] = [20, 60, 200];
 /// The maximum number of multicasts of all members together.
 const MOST_MULTICASTS: u64 = 12;
