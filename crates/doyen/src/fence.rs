@@ -41,7 +41,7 @@ pub enum FenceError {
     /// A newer holder has been here.
     #[error("fencing token {token} is older than {newest}, the newest one of {}", path.display())]
     Older {
-        /// The token that was shown.
+        /// The token that was presented.
         token: FencingToken,
         /// The highest one so far.
         newest: FencingToken,
@@ -58,7 +58,7 @@ pub enum FenceError {
         path: PathBuf,
     },
     /// The file, its lock or its folder cannot be used.
-    #[error("cannot use {}: {error}. Its folder must exist, and may be written to by whoever uses the resource", path.display())]
+    #[error("cannot use {}: {error}. Its folder must exist, and all users of the resource must be able to write to it", path.display())]
     Io {
         /// What cannot be used.
         path: PathBuf,

@@ -5,8 +5,8 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// Replaces what is at `path`, or creates it with `mode`. Who reads it meanwhile reads all of the old or all of the new.
-/// One process writes at a time.
+/// Replaces what is at `path`, or creates it with `mode`. A reader gets all of the old content or all of the new. One
+/// process writes at a time.
 pub(crate) fn replace(path: &Path, mode: u32, contents: &str) -> io::Result<()> {
     let draft = beside(path, ".draft");
     // A process that was interrupted may have left one.

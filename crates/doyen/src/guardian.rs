@@ -2,8 +2,8 @@
 //!
 //! `doyen run` keeps one copy of a command alive in a cluster: on the member that holds the lease. The process tree of
 //! the command must be gone before another member can hold a lease, even if the node is killed, stopped or hangs. So the
-//! node does not start the command itself. A second process does, the **guardian**: the same program, started anew, with
-//! one thing to do.
+//! node does not start the command itself. A second process does, the **guardian**: the same program, started again,
+//! with one task.
 //!
 //! ```text
 //!   node ──── control ────▶ guardian ──── gate ────▶ init ────▶ command ────▶ …

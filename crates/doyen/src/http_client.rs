@@ -1,8 +1,9 @@
-//! What all HTTP clients of nodes have in common: no redirects, no proxy, and whom they trust behind `https://`.
+//! What all HTTP clients of nodes have in common: no redirects, no proxy, and the certificate authorities that they
+//! trust for `https://`.
 //!
-//! A node speaks plain HTTP. `https://` is for a node behind a proxy that terminates TLS. The certificate of the proxy must be
-//! valid for the host of the URL, and be signed by an authority that the machine trusts, or by one in a file: there is
-//! no way to do without the check. Redirects are not followed, so that no other host is ever shown an admin secret.
+//! A node speaks plain HTTP. `https://` is for a node behind a proxy that terminates TLS. The certificate of the proxy must
+//! be valid for the host of the URL, and be signed by an authority that the machine trusts, or by one in a file: the check
+//! cannot be switched off. Redirects are not followed, so that no other host is ever shown an admin secret.
 
 use std::path::PathBuf;
 
@@ -10,7 +11,7 @@ use ureq::Agent;
 use ureq::config::ConfigBuilder;
 use ureq::typestate::AgentScope;
 
-/// Whose signature makes a certificate trusted.
+/// The authorities whose signatures make a certificate trusted.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub enum Authorities {
     /// Those that this machine trusts.

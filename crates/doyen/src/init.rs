@@ -198,7 +198,7 @@ impl Founding {
         keys.create(&folder.join("key"))?;
         let path = folder.join("doyen.toml");
         let text = self.configuration(member);
-        // Nobody else may write it, whatever the umask: a node would not run with it.
+        // Other users may not write it, whatever the umask: otherwise a node would not run with it.
         let mut options = OpenOptions::new();
         let written =
             options.write(true).create_new(true).mode(0o644).open(&path).and_then(|mut file| {

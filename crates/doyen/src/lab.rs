@@ -130,7 +130,7 @@ pub(crate) fn run(options: &Options, ready: impl FnOnce(&str, &Path)) -> Result<
     Ok(())
 }
 
-/// In one piece: whoever reads the address may close the pipe then.
+/// In one piece: the reader of the address may close the pipe then.
 fn introduce(options: &Options, address: SocketAddr, url: &str, folder: &Folder) -> Result<()> {
     let Options { members, algorithm, profile, .. } = options;
     let mut lines =

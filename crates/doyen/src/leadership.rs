@@ -26,7 +26,7 @@
 //!
 //! | question | answer |
 //! |---|---|
-//! | [`is_leader`](Leadership::is_leader) | what is true at this instant; it binds no one, and the next instant may differ |
+//! | [`is_leader`](Leadership::is_leader) | what is true at this instant; it does not bind the leader, and the next instant may differ |
 //! | [`guard`](Leadership::guard) | a [`Permit`]: the right to act until a deadline, for which a transfer of leadership waits |
 //! | [`Handle::begin_work`](crate::node::Handle::begin_work) | work without a fixed end, for which a transfer waits |
 //!
@@ -223,8 +223,8 @@ impl Leadership {
         self.state.clone()
     }
 
-    /// Whether this node holds a valid lease now and is not about to transfer leadership. It binds no one: to act, use
-    /// [`guard`](Self::guard).
+    /// Whether this node holds a valid lease now and is not about to transfer leadership. It does not bind the leader:
+    /// to act, use [`guard`](Self::guard).
     pub fn is_leader(&self) -> bool {
         self.state().is_leader()
     }

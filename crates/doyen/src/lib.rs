@@ -15,7 +15,7 @@
 //! | [`fence`] | the resource's half: refuses a fencing token that is older than the newest one |
 //! | [`guardian`] | runs a command under the lease, and ends it before the lease is over |
 //! | [`clock`] | time that counts while the machine is suspended |
-//! | `http_client` | what HTTP clients of nodes have in common, and whom they trust |
+//! | `http_client` | what HTTP clients of nodes have in common, and the certificate authorities that they trust |
 //! | `api` | HTTP: health, status, history, permits, admin commands, metrics |
 //! | `page` | the files of the page, for the lab and for a node's dashboard |
 //!

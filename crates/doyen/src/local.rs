@@ -21,7 +21,7 @@ const PORTS: (u16, u16) = (10_000, 32_000);
 /// How many ports are tried for a member.
 const TRIES: usize = 100;
 
-/// Ports that are taken from everybody else until this is dropped, just before the members start: one for each member, for
+/// Ports that no other process can take until this is dropped, just before the members start: one for each member, for
 /// datagrams and HTTP.
 #[derive(Debug)]
 pub(crate) struct ReservedPorts(Vec<(u16, UdpSocket, TcpListener)>);

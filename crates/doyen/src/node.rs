@@ -9,8 +9,8 @@
 //!                                 └─────────────────────────────────────────────┘
 //! ```
 //!
-//! The loop has a thread of its own and shares nothing that could block it: heartbeats go on while HTTP is flooded, a log
-//! is stuck or a name server does not answer. Other threads send commands and receive an answer, and read what was
+//! The loop has a thread of its own and shares nothing that could block it: heartbeats continue while HTTP is flooded, a
+//! log is stuck or a name server does not answer. Other threads send commands and receive an answer, and read what was
 //! published last.
 
 mod attribute;
@@ -161,7 +161,7 @@ pub enum Failure {
     /// The state file cannot be used.
     #[error(transparent)]
     State(#[from] store::StoreError),
-    /// The state cannot be written. A member that goes on and forgets a vote would be worse than one that stops.
+    /// The state cannot be written. A member that continues and forgets a vote would be worse than one that stops.
     #[error("{}: cannot be written: {error}; the node stops, because it must not forget its votes", path.display())]
     Store { path: PathBuf, error: io::Error },
     /// Another process has this address, or the machine does not have it.
@@ -214,8 +214,8 @@ pub enum Failure {
 
 impl Failure {
     /// Whether it may pass by itself, so that a supervisor should start the node again: an address that is not there yet, a
-    /// port or a state that a process has which is about to end, a full disk, too few file descriptors. All else is for a
-    /// person to mend.
+    /// port or a state that a process has which is about to end, a full disk, too few file descriptors. An operator must
+    /// fix all other errors.
     pub fn may_pass(&self) -> bool {
         match self {
             Self::State(store::StoreError::Locked { .. }) => true,

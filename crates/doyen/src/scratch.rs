@@ -39,7 +39,7 @@ pub(crate) fn set_mode(path: &Path, mode: u32) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// Does `work` as a user to whom permissions apply: for root they do not.
+/// Does `work` as a user who is subject to permissions, unlike root.
 pub(crate) fn as_nobody(work: impl FnOnce() + Send) {
     let nobody = rustix::process::Uid::from_raw(65_534);
     std::thread::scope(|scope| {

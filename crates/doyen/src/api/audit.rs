@@ -1,8 +1,8 @@
 //! Admin calls that are rejected are logged and counted, whatever rejects them: the checks of `Host`, `Origin` and secret,
 //! the body, or the member.
 //!
-//! What reached the member is logged every time, because who sent it has the secret. Everything else could be sent by
-//! anyone, so it is logged once a minute for each client and kind of problem.
+//! A call that reached the member is logged every time, because its sender has the secret. Any client can send other
+//! calls, so they are logged once a minute for each client and kind of problem.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -27,7 +27,7 @@ const ACCEPTED: &str = "accepted";
 /// How calls without the right admin secret are counted.
 const UNAUTHORIZED: &str = "unauthorized";
 
-/// What is said of a member that another one does not reach.
+/// The result for a member that another one does not reach.
 const OUT_OF_REACH: [&str; 2] = ["unreachable", "older-version"];
 
 /// A command as text, once it is known.
@@ -41,7 +41,7 @@ impl CommandText {
     }
 }
 
-/// What became of admin calls.
+/// The results of admin calls.
 #[derive(Debug)]
 pub(super) struct Audit(Mutex<Calls>);
 
@@ -104,7 +104,7 @@ pub(super) async fn audit(
     };
     let kind = problem.kind.trim_start_matches("urn:doyen:");
     app.audit.count(kind);
-    // Nothing was refused: the member that was to answer is away, and the client is told so.
+    // Nothing was rejected: the member that was to answer is unreachable, and the client is told so.
     if only_reads && OUT_OF_REACH.contains(&kind) {
         return response;
     }

@@ -6,8 +6,8 @@
 //! this machine can send requests to loopback too, and with DNS rebinding its browser believes that the page comes from
 //! here; but the browser says which host name it used, and where the page came from.
 //!
-//! On loopback no other request is answered under a foreign name either. An address in `Host` is never foreign: rebinding
-//! needs a name. A client that sends no `Host` is not a browser.
+//! On loopback no other request with a foreign name in `Host` is answered either. An address in `Host` is never foreign:
+//! rebinding needs a name. A client that sends no `Host` is not a browser.
 //!
 //! The port in `Host` does not matter: a tunnel or a container may have changed it, and no attack depends on it. A page
 //! from another port of this machine has another origin.
@@ -326,8 +326,8 @@ fn read_or_create(path: &Path) -> Result<String, SecretError> {
     Ok(secret.to_owned())
 }
 
-/// Creates a secret, unless another process has done so by now: of two nodes that are started on one state, both come here
-/// before one of them is refused. The file appears complete or not at all.
+/// Creates a secret, unless another process has done so by now: two nodes that are started on one state both come here
+/// before one of them is rejected. The file appears complete or not at all.
 fn create(path: &Path) -> io::Result<()> {
     let secret = BearerSecret::random::<SECRET_BYTES>()?;
     let draft = files::beside(path, &format!(".{}.draft", BearerSecret::random::<8>()?));

@@ -213,8 +213,8 @@ async fn campaign(call: Call<Nothing>) -> Result<Accepted, Problem> {
     call.answer(accepted, "campaign".to_owned()).await
 }
 
-/// What a member does that is told to campaign. In a quorum it starts no election while there is a leader, or if it is
-/// not eligible itself; the algorithms of the sources always elect.
+/// What a member does when it is told to campaign. In a quorum it starts no election while there is a leader, or if it
+/// is not eligible itself; the algorithms of the sources always elect.
 fn campaign_effect(status: &Status, leader: Option<NodeId>) -> String {
     let eligible = status.member(status.id).is_none_or(|own| own.eligible);
     let why_not = match leader {
@@ -278,8 +278,8 @@ async fn prefer(call: Call<Prefer>) -> Result<Accepted, Problem> {
     call.give(AdminCommand::Prefer { member: member.id, lasting }, effect).await
 }
 
-/// Pause elections for a while: no member campaigns, except by a transfer. Leases end as ever. For any member, which tells
-/// the others.
+/// Pause elections for a while: no member campaigns, except by a transfer. Leases end as usual. For any member, which
+/// tells the others.
 #[utoipa::path(post, path = "/v1/pause", tag = "commands", request_body = Pause)]
 async fn pause(call: Call<Pause>) -> Result<Accepted, Problem> {
     let lasting = parse_span(&call.body.lasting)?;
@@ -341,7 +341,7 @@ async fn reload(call: Call<Nothing>) -> Result<Accepted, Problem> {
     call.answer(reloaded, "reload".to_owned()).await
 }
 
-/// What a member does that accepts a command, and why that may not have the desired effect.
+/// What a member does when it accepts a command, and why that may not have the desired effect.
 pub(super) struct Effect {
     does: String,
     note: Option<String>,
@@ -506,7 +506,7 @@ fn describe(document: &mut OpenApi) {
     }
 }
 
-/// Which member is to do it.
+/// The member that is to execute it.
 fn member_parameter() -> Parameter {
     ParameterBuilder::new()
         .name("member")

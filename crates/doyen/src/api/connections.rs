@@ -1,4 +1,4 @@
-//! Which connections are open, and which one has to go when there are too many.
+//! The open connections, and which one is closed when there are too many.
 //!
 //! A connection that waits for a request has no claim to its place: when its client, or the whole server, is at the limit,
 //! the one that has been idle for longest makes room for the next. If none is idle, the newcomer gets one of the few places
@@ -27,13 +27,13 @@ pub(super) fn client_of(address: IpAddr) -> IpAddr {
 /// The limit that a new connection met.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Limit {
-    /// That of its client.
+    /// The limit of its client.
     Client(IpAddr),
-    /// That of the server.
+    /// The limit of the server.
     Server,
 }
 
-/// What became of a new connection.
+/// The result for a new connection.
 #[derive(Debug)]
 pub(super) struct Admission {
     /// Its place; none if it is rejected.
@@ -46,7 +46,7 @@ pub(super) struct Admission {
 #[derive(Debug)]
 pub(super) struct Place {
     pub(super) slot: Arc<Slot>,
-    /// Ends when the connection has to go.
+    /// Ends when the connection must be closed.
     pub(super) evicted: oneshot::Receiver<()>,
 }
 

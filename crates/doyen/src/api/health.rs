@@ -4,8 +4,8 @@
 //! paused answers no as soon as it runs again. A leader that is about to transfer leadership answers no as well, because
 //! no new work should start there. With an algorithm without leases no node ever answers yes.
 //!
-//! An answer is true at the moment of the request and binds no one: a transfer of leadership does not wait for those who
-//! asked. A caller who wants that asks for a permit ([`super::permit`]).
+//! An answer is true at the moment of the request and does not bind the leader: a transfer of leadership does not wait
+//! for clients that asked. A client that needs this asks for a permit ([`super::permit`]).
 //!
 //! `/groups/NAME/leader` says the same about a group with a leader of its own.
 //!

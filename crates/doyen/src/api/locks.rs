@@ -1,9 +1,9 @@
 //! Locks over HTTP: the host of the core's [`Grantor`], and the calls of its clients.
 //!
-//! They need no admin secret, like a permit: every client that can reach HTTP may take a lock, and what it shows is believed
-//! ([`doyen_core::lock`] says what follows from that). Only the leader answers; every other node says who leads. A call that
-//! shows its place may wait for the lock, for a third of a lease at most; the number of calls that may wait is limited, and
-//! the others are answered at once.
+//! They need no admin secret, like a permit: every client that can reach HTTP may take a lock, and the leader believes what
+//! a client shows ([`doyen_core::lock`] describes the consequences). Only the leader answers; every other node names the
+//! leader. A call that shows its place may wait for the lock, for a third of a lease at most; the number of calls that may
+//! wait is limited, and the others are answered at once.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -228,7 +228,7 @@ impl Locks {
         }
     }
 
-    /// What is said to a call whose time has passed.
+    /// The answer to a call whose time has passed.
     fn still_waiting(&self, lock: &LockName, answer: &Answer) -> Verdict {
         let table = self.table();
         let lock = table.grantor.locks().get(lock);

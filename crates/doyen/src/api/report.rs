@@ -21,7 +21,7 @@ use crate::leadership::LeadershipState;
 use crate::node::status::{Entry, Lease, MemberStatus, Status};
 use crate::page;
 
-/// The header with the term, for those who do not read the body.
+/// The header with the term, for clients that do not read the body.
 pub(super) const TERM_HEADER: HeaderName = HeaderName::from_static("doyen-term");
 
 /// A member, by id and name.

@@ -44,10 +44,10 @@ const BUFFER: usize = 16 * 1024;
 /// How long requests in progress may take when the server stops.
 const SHUTDOWN_WITHIN: Duration = Duration::from_secs(2);
 
-/// How long nothing is accepted after an error that time may mend.
+/// How long nothing is accepted after an error that may pass.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What is said to a client that has no place.
+/// The answer to a client that has no place.
 const TOO_MANY: &str = "too many connections; retry later";
 
 /// The ends of the connection that a request came over.
@@ -61,14 +61,14 @@ pub(super) enum ConnInfo {
     AdminSocket {
         uid: u32,
     },
-    /// Another member, which has checked who asks.
+    /// Another member, which has checked the caller.
     Forwarded {
         by: Arc<str>,
     },
 }
 
 impl ConnInfo {
-    /// Whose limit counts.
+    /// The client whose limit counts.
     pub(super) fn client(&self) -> IpAddr {
         match self {
             Self::Tcp { peer, .. } => client_of(peer.ip()),
@@ -79,7 +79,7 @@ impl ConnInfo {
 }
 
 impl ConnInfo {
-    /// Who makes a call, and on which member, for the histories of all; `here` is this one.
+    /// The caller, and the member that took the call, for the histories of all members; `here` is this member.
     pub(super) fn caller(&self, here: &str) -> String {
         match self {
             Self::Tcp { .. } | Self::AdminSocket { .. } => format!("{self} on {here}"),

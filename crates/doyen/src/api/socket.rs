@@ -1,7 +1,7 @@
 //! The admin socket: a Unix socket in the state folder, for admin commands without a secret.
 //!
-//! Its mode is 0600, so the kernel lets only the node's user and root connect: whoever can, could stop the node as well. A
-//! web page cannot reach it.
+//! Its mode is 0600, so the kernel lets only the node's user and root connect, who could stop the node as well. A web page
+//! cannot reach it.
 
 use std::fs::{self, File, Permissions};
 use std::io;
@@ -64,7 +64,7 @@ impl Draft {
 
 impl Drop for Draft {
     fn drop(&mut self) {
-        // Under its name it is not found here any more.
+        // The draft name does not exist any more.
         let _ = fs::remove_file(&self.draft);
     }
 }

@@ -1,4 +1,4 @@
-//! How many watch: a bounded number, and of one client not all of them.
+//! Counts watchers: their number is limited, and one client cannot take all places.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -15,7 +15,7 @@ pub(super) struct Watchers {
     clients: Arc<Mutex<BTreeMap<IpAddr, u32>>>,
 }
 
-/// A watcher is one until this is dropped.
+/// The place of a watcher, until this is dropped.
 #[derive(Debug)]
 pub(super) struct Watcher {
     watchers: Watchers,
@@ -28,7 +28,7 @@ impl Watchers {
         Self { most, most_of_client, clients: Arc::default() }
     }
 
-    /// Those who wait for a lock.
+    /// The calls that wait for a lock.
     pub(super) fn of_locks(limits: Limits) -> Self {
         let (most, most_of_client) = (limits.lock_waiters, limits.lock_waiters_per_client);
         Self { most, most_of_client, clients: Arc::default() }

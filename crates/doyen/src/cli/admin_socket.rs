@@ -30,7 +30,7 @@ pub(crate) struct LocalAdmin {
 }
 
 impl LocalAdmin {
-    /// Of the node with this state folder, which answers within `timeout`.
+    /// The socket of the node with this state folder, which answers within `timeout`.
     pub(crate) fn of(state_dir: &Path, timeout: Duration) -> Self {
         Self { socket: state_dir.join(api::SOCKET_FILE), timeout }
     }

@@ -1,7 +1,8 @@
 //! `hooks.change`: a program that is told of every change of leader. Nothing waits for it.
 //!
 //! It is triggered by the state: it is run at the start, and again whenever leader, term or role of this member differ from
-//! what it was last told; what changed while it ran is told once, as it is by then. One that fails is run again a few times.
+//! what it was last told; changes while it ran are reported once, with the latest state. A hook that fails is run again a
+//! few times.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -19,7 +20,7 @@ use tracing::warn;
 
 use super::terminal::span;
 
-/// How often one that fails is run for the same state.
+/// How often a hook that fails is run for the same state.
 const TRIES: u32 = 5;
 /// How long it waits to be run again.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -46,8 +47,8 @@ impl ChangeHook {
         }
     }
 
-    /// Runs the command whenever there is something to tell, until the node has ended. One that is changed is told the state
-    /// too.
+    /// Runs the command whenever there is something to report, until the node has ended. A command that a reload changes
+    /// gets the state too.
     pub(super) async fn run(mut hooks: watch::Receiver<Self>, handle: Handle) {
         let mut states = handle.leadership().watch();
         let mut told: Option<(Self, State)> = None;

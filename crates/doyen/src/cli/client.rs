@@ -44,7 +44,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// A watched node sends something at least every 15 s.
 const STREAM_TIMEOUT: Duration = Duration::from_secs(45);
 
-/// Of a node that accepts a connection and says nothing.
+/// The error for a node that accepts a connection and does not answer.
 pub(crate) const STOPPED: &str =
     "connected, but no answer in time; its process is stopped or overloaded";
 
@@ -69,7 +69,7 @@ impl CannotReach {
         Self(format!("cannot reach {place}: {why}"))
     }
 
-    /// As a node told it of another member.
+    /// The state of another member, as a node reported it.
     pub(crate) fn told(text: String) -> Self {
         Self(text)
     }
@@ -89,7 +89,7 @@ pub(crate) struct NodeFlags {
     trust: TrustFlags,
 }
 
-/// Whom to trust behind `https://`.
+/// The certificate authorities to trust for `https://`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct TrustFlags {
     /// Certificates of the authorities to trust behind https, in PEM [default: `DOYEN_CA_FILE`, or those of this
@@ -356,7 +356,7 @@ impl Reply {
             200 => serde_json::from_str(&self.text).map_err(|error| {
                 self.not_a_node(&format!("its answer to {path} cannot be read ({error})"))
             }),
-            // It says what the operator has to mend.
+            // It says what the operator has to correct.
             400..=499 => match self.problem()? {
                 problem if is_out_of_reach(&problem) => Err(CannotReach(problem.detail).into()),
                 problem => bail!("{}", problem.detail),

@@ -85,8 +85,8 @@ struct Measured {
     slewing_ms: Option<u64>,
 }
 
-/// Asks something, and says between which two moments the answer was given, in nanoseconds of this machine's wall clock. A
-/// step of that clock in between does no harm.
+/// Asks a question, and returns the two moments between which the answer was given, in nanoseconds of this machine's wall
+/// clock. A step of that clock in between does no harm.
 pub(crate) fn timed<T>(ask: impl FnOnce() -> T) -> (T, i64, i64) {
     let unix = Duration::from_micros(unix_us());
     let begun = Instant::now();

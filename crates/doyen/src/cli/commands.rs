@@ -31,9 +31,9 @@ Examples:
   doyen resume                   when it is done
 
 While elections are paused, no member campaigns, except by a transfer: `transfer`, `resign`, `drain`
-and a planned shutdown work as ever. Leases end as ever too, and `doyen run` then stops its command:
-a leader that loses its majority stops, unlike in Patroni's pause, where a primary goes on. If the
-leader dies, there is none until `resume` or until the time is over.
+and a planned shutdown work as usual. Leases end as usual too, and `doyen run` then stops its command:
+a leader that loses its majority stops. (In Patroni's pause a primary continues.) If the leader
+dies, there is none until `resume` or until the time is over.
 Any member takes the command and tells the others; no leader is needed.
 Exit: 0 accepted, 1 rejected, 2 wrong usage or admin secret, 3 the node cannot be reached.";
 

@@ -58,7 +58,7 @@ enum Severity {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 struct Finding {
     severity: Severity,
-    /// Where it is to be mended.
+    /// The member on which it is to be fixed.
     member: String,
     problem: String,
     fix: String,
@@ -134,7 +134,7 @@ fn render(own: &Diagnosis, members: usize, findings: &[Finding]) -> String {
     text
 }
 
-/// What is to be mended, the most urgent first.
+/// What is to be fixed, the most urgent first.
 fn findings(own: &Diagnosis, examined: &[Examined]) -> Vec<Finding> {
     let mut list = List(Vec::new());
     let answers: Vec<(&Examined, &Diagnosis)> =

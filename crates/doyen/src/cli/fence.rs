@@ -83,7 +83,7 @@ impl Fence {
 fn token_of_environment() -> Result<FencingToken> {
     let Some(text) = std::env::var_os(VARIABLE) else {
         bail!(
-            "there is no fencing token: give --token, or use it beneath `doyen run`, which sets {VARIABLE}"
+            "there is no fencing token: give --token, or use it under `doyen run`, which sets {VARIABLE}"
         );
     };
     parse_token(&text.to_string_lossy())

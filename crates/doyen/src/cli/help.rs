@@ -1,4 +1,4 @@
-//! What clap lacks: headings in the list of commands, and negative numbers as values of all flags.
+//! Features that clap lacks: headings in the list of commands, and negative numbers as values of all flags.
 
 use std::fmt::Write;
 

@@ -16,8 +16,8 @@ use crate::lab::{self, Options};
 
 /// Run a cluster of real processes on this machine, with a page to watch it, break it and study elections
 ///
-/// Open the address that is printed. Its last part is the key of this lab: whoever has it may kill nodes. Ctrl-C ends the lab
-/// and all its nodes.
+/// Open the address that is printed. Its last part is the key of this lab: anyone who has it can kill nodes. Ctrl-C ends the
+/// lab and all its nodes.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -65,7 +65,7 @@ impl Lab {
     }
 }
 
-/// Opens an address in the user's browser: by a file that only the user can read, because everybody can read the arguments
+/// Opens an address in the user's browser: by a file that only the user can read, because all users can read the arguments
 /// of a program and the address holds the key. If it fails, the address has been printed.
 fn open(url: &str, folder: &Path) -> std::io::Result<()> {
     let file = folder.join("open.html");

@@ -39,7 +39,7 @@ pub(super) enum Node {
     Lock { claim: Claim, state: watch::Receiver<ClaimState> },
 }
 
-/// Where a node stands.
+/// The position of a node.
 pub(super) struct Position {
     /// It holds a lease under which something may start.
     pub(super) leads: bool,
@@ -172,7 +172,7 @@ impl Node {
         }
     }
 
-    /// Stops the node in this process; another one goes on.
+    /// Stops the node in this process; a node in another process keeps running.
     pub(super) fn stop(&self, grace: Duration) {
         if let Self::Own { handle, .. } = self {
             handle.stop(grace);
@@ -263,7 +263,7 @@ impl Attachment {
     }
 
     fn position(&mut self) -> Position {
-        // What cannot be read is being written: the last lease that was read stands.
+        // What cannot be read is being written: the last lease that was read counts.
         if let Ok(lease) = self.lease.read() {
             self.last = lease;
         }

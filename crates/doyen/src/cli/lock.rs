@@ -1,6 +1,6 @@
 //! `doyen lock NAME -- COMMAND`: one holder of a lock at a time in the whole cluster, for programs anywhere.
 //!
-//! Waits for the lock, then runs the command beneath a [guardian](doyen::guardian), as `doyen run` does: the lock is the lease
+//! Waits for the lock, then runs the command under a [guardian](doyen::guardian), as `doyen run` does: the lock is the lease
 //! under which it runs.
 
 use std::ffi::OsString;
@@ -113,7 +113,7 @@ impl Lock {
         let log = self.log.start(&filter)?;
         say_what_is_contained(&supervision.containment);
         let held = self.hold(name, builder, &supervision);
-        // It is nobody else's: its name has the number of this process.
+        // No other process uses it: its name has the number of this process.
         let _ = LeaseFile::remove(&supervision.lease_file);
         log.finish();
         held

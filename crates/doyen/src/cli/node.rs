@@ -136,7 +136,7 @@ impl ConfigFlags {
     }
 }
 
-/// An error that may pass is told, and is this answer.
+/// Reports an error that may pass, and returns this code.
 pub(super) fn unless_it_may_pass(served: Result<Answer>, answer: Answer) -> Result<Answer> {
     match served {
         Err(error) if may_pass(&error) => {
@@ -147,7 +147,7 @@ pub(super) fn unless_it_may_pass(served: Result<Answer>, answer: Answer) -> Resu
     }
 }
 
-/// What every command that runs a member is told.
+/// The arguments of every command that runs a member.
 #[derive(Args, Debug)]
 pub(crate) struct MemberFlags {
     #[command(flatten)]
@@ -448,7 +448,7 @@ async fn until_the_end(
 
 /// `doyen cluster` and `doyen lab` hold the other end of stdin.
 fn end_with_stdin() {
-    // A node that is stopped reads nothing, and shall end nevertheless. Where this fails, a node that runs still ends.
+    // A stopped process reads nothing, and must end nevertheless. If this fails, a running node still ends.
     #[cfg(target_os = "linux")]
     let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
     std::thread::spawn(|| {

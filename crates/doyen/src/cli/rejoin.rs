@@ -100,7 +100,7 @@ fn check_user(state_dir: &Path) -> Result<()> {
     let owner = owner.map_or(0, |folder| folder.uid());
     if rustix::process::geteuid().is_root() && owner != 0 {
         bail!(
-            "{} belongs to the user {owner}, as whom the node runs: rejoin as that user (`sudo -u '#{owner}' doyen rejoin …`)",
+            "{} belongs to the user {owner}, and the node runs as that user: rejoin as that user (`sudo -u '#{owner}' doyen rejoin …`)",
             state_dir.display()
         );
     }

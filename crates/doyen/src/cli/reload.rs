@@ -1,14 +1,14 @@
 //! Reads the configuration of a running node again: for `doyen reload`, for `systemctl reload` and for SIGHUP.
 //!
 //! Everything is checked before anything changes. A setting that cannot be changed while the node runs rejects the whole
-//! reload, with the reason: a configuration that is half in force would be worse than one that needs a restart.
+//! reload, with the reason: a partly adopted configuration would be worse than one that needs a restart.
 //!
 //! | settings | from when on |
 //! |---|---|
 //! | keys, admin secret, `log`, `hooks.…` | at once; hooks: when the next one is run |
 //! | `member.priority` | at once, of this member. Each member reports its own |
 //! | `timing.jitter`, `stagger`, `tenure`, `penalty_decay`, `probe`; `preemption.…` | from the next term on |
-//! | `timing.transmission`, `processing`, `heartbeat`, `vote_lease`, `drift`, `profile` | restart: leases that run now, and what followers have promised, depend on them |
+//! | `timing.transmission`, `processing`, `heartbeat`, `vote_lease`, `drift`, `profile` | restart: current leases and vote leases depend on them |
 //! | all others | restart: addresses and sockets, identity, what is recorded |
 
 use std::path::PathBuf;
@@ -106,7 +106,7 @@ impl Reloader {
     pub(super) async fn serve(mut self) {
         let Some(mut requests) = self.handle.reload_requests() else { return };
         while let Some(answer) = requests.recv().await {
-            // Whoever asked may have gone.
+            // The caller may have gone.
             let _ = answer.send(self.reload().await);
         }
     }
@@ -253,9 +253,7 @@ fn why_not(old: &Settings, new: &Settings, name: &str) -> Option<&'static str> {
             Some("a measured attribute takes its place")
         }
         _ if is_later || AT_ONCE.contains(&name) => None,
-        _ if name.starts_with("timing.") => {
-            Some("leases that run now, and what followers have promised, depend on it")
-        }
+        _ if name.starts_with("timing.") => Some("current leases and vote leases depend on it"),
         "listen" | "http" | "http_open" | "http_admin" => Some("its sockets are open"),
         "key_file" | "key_group_readable" => Some("the file is chosen at a start"),
         _ if name.starts_with("member") => {

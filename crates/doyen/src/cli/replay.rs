@@ -134,7 +134,7 @@ impl Replay {
             columns.observe(record);
         }
         columns.finish()?;
-        // A run that was cut short may have gone round in circles.
+        // A run that was cut short may have repeated a loop.
         if played.ending == Ending::Limit
             && let Some(folded) = sim::fold::fold(&String::from_utf8_lossy(&shown))
         {

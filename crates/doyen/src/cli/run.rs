@@ -1,6 +1,6 @@
 //! `doyen run -- COMMAND`: one copy of a command in the whole cluster, on the member that leads.
 //!
-//! `supervise.rs` starts and stops the command, beneath a [guardian](doyen::guardian); this file is the command line.
+//! `supervise.rs` starts and stops the command, under a [guardian](doyen::guardian); this file is the command line.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write as _};

@@ -52,7 +52,7 @@ pub(super) fn read(path: &Path) -> Result<(String, String)> {
     match built_in {
         None => sim::read(path),
         Some((_, Ok(entry))) => Ok((entry.name.to_owned(), entry.text.to_owned())),
-        // Who names a file wants to hear about the file.
+        // If the user names a file, the error is about the file.
         Some((name, Err(_))) if name.ends_with(".toml") => sim::read(path),
         Some((name, Err(problem))) => Err(anyhow!("there is no file {name}, and {problem}")),
     }

@@ -420,7 +420,7 @@ impl Sim {
     }
 }
 
-/// What a run came to, as an object with stable names.
+/// The result of a run, as an object with stable names.
 enum Sums {
     Election(Box<Summary>),
     Exclusion(Box<doyen_report::exclusion::Summary>, Exclusion),

@@ -1,8 +1,8 @@
 //! Keeps what runs under the lease in step with the lease: a command (`doyen run`), hooks, or both.
 //!
-//! The node runs in this process, and the command and the hooks beneath a [guardian](doyen::guardian), which ends them before
-//! the lease is over. This file decides when they start and stop. It kills nothing itself, except a guardian that does not
-//! answer, and what such a one leaves behind.
+//! The node runs in this process, and the command and the hooks run under a [guardian](doyen::guardian), which ends them
+//! before the lease is over. This file decides when they start and stop. It kills nothing itself, except a guardian that
+//! does not answer, and what that guardian leaves behind.
 
 mod options;
 
@@ -313,7 +313,7 @@ impl<'a> Supervisor<'a> {
             self.show_success(JobPart::Command);
         }
         let may_start = leads && self.has_work() && !self.is_ending();
-        // A command goes on, and what hooks did is undone when it has ended; hooks alone have nothing to wait for.
+        // A command continues, and what hooks did is undone when it has ended; hooks alone have nothing to wait for.
         let ends = retires
             || self.ends_by.is_some()
             || (self.drops_hooks && self.options.command.is_empty());
@@ -496,7 +496,7 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Nothing runs, and it is tried again: later and later, and not for ever.
+    /// Nothing runs. The command is tried again after longer and longer waits, but not without limit.
     fn fail(&mut self) {
         self.failures += 1;
         let wait = (BACK_OFF[0] * 2_u32.saturating_pow(self.failures.saturating_sub(1).min(20)))
@@ -516,7 +516,7 @@ impl<'a> Supervisor<'a> {
 
     fn on_signal(&mut self, signal: i32, ends: bool) -> Result<()> {
         if !ends {
-            // To reload is to reload doyen: the command learns of it only if there is no node in this process.
+            // A reload is for doyen: the signal reaches the command only if there is no node in this process.
             let is_reload = signal == SignalKind::hangup().as_raw_value();
             if !(is_reload && self.node.reload()) {
                 let _ = self.guardian.ask(&Request::Signal(signal));
@@ -565,7 +565,7 @@ impl<'a> Supervisor<'a> {
     }
 }
 
-/// Waits for other hooks; for ever, if they cannot change.
+/// Waits for other hooks; forever if they cannot change.
 async fn changed(hooks: &mut Option<watch::Receiver<Hooks>>) -> Hooks {
     if let Some(hooks) = hooks
         && hooks.changed().await.is_ok()

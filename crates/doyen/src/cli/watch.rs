@@ -1,7 +1,7 @@
 //! `doyen watch`: changes as they happen.
 //!
-//! A broken connection is opened again, and the node sends what was missed. Only the first connection must succeed: a
-//! node that is not there at the start is usually a mistake.
+//! A broken connection is opened again, and the node sends what was missed. Only the first connection must succeed: if
+//! the node is not there at the start, that is usually a mistake.
 
 use std::io::Write;
 use std::thread::sleep;

@@ -28,7 +28,7 @@ use crate::node::trace::files::Limits;
 /// The shortest interval between two measurements.
 const SHORTEST_EVERY: Span = Span::from_millis(100);
 
-/// The shortest margin that is chosen without being asked for: less than this the operating system does not promise.
+/// The shortest margin that is chosen without being asked for: the operating system does not guarantee less.
 const SHORTEST_MARGIN: Span = Span::from_millis(50);
 
 pub(super) fn resolve(layers: &Layers) -> Result<Configuration, ConfigError> {

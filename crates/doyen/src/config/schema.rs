@@ -162,7 +162,7 @@ pub(super) const KEYS: [Key; 46] = [
         .help("Record every event in this file, for `doyen replay`")
         .details(
             "Its last line says that the member stopped. If the file exists, the number of this start is added to its name. \
-             After 64 MB the trace goes on in another file, with .part2 after its name, and so on.",
+             After 64 MB the trace continues in another file, with .part2 after its name, and so on.",
         ),
     key("trace_files", Kind::Positive, Is("16"))
         .help("How many of these files are kept")
@@ -183,7 +183,7 @@ pub(super) const KEYS: [Key; 46] = [
     timing("timing.penalty_decay", "\"60s\"", "how long a failure as leader counts against a member"),
     key("timing.probe", Kind::DurationOrOff, ByProfile)
         .hint("\"1s\"")
-        .help("how often followers report whom they cannot reach; \"off\" for never"),
+        .help("how often followers report which members they cannot reach; \"off\" for never"),
     key("preemption.policy", Kind::Choice(policies), Is("\"delayed\""))
         .help("never, delayed or immediate"),
     timing("preemption.delay", "\"10s\"", "how long a member of higher rank waits before it takes over"),

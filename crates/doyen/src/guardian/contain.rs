@@ -1,9 +1,9 @@
 //! How the process tree of a command is held together, so that all of it can be ended.
 //!
-//! A command may fork twice, change its session and its process group, and ignore signals. Two things of Linux hold it
-//! nevertheless: a PID namespace, whose processes the kernel ends with the first of them, and a cgroup, whose processes
-//! it ends when `cgroup.kill` is written. The first needs `CAP_SYS_ADMIN`, the second a cgroup v2 that may be written to
-//! (systemd: `Delegate=yes`). Where both are there both are used.
+//! A command may fork twice, change its session and its process group, and ignore signals. Two features of Linux contain
+//! it nevertheless: a PID namespace, whose processes the kernel ends with the first of them, and a cgroup, whose
+//! processes it ends when `cgroup.kill` is written. The first needs `CAP_SYS_ADMIN`, the second a cgroup v2 that may be
+//! written to (systemd: `Delegate=yes`). If both are available, both are used.
 
 use std::fs;
 use std::io;
@@ -17,7 +17,7 @@ use crate::clock::Moment;
 pub struct Containment {
     /// Whether the tree has a PID namespace of its own.
     pub namespace: bool,
-    /// The folder beneath which the tree gets a cgroup of its own.
+    /// The folder below which the tree gets its own cgroup.
     pub cgroups: Option<PathBuf>,
 }
 
@@ -35,7 +35,8 @@ impl Containment {
 
 /// Whether a child of this process may be the first of a PID namespace.
 fn may_unshare() -> bool {
-    // A thread of its own: whoever has unshared has no other children outside.
+    // This needs a separate thread: a thread that has unshared its PID namespace can start no other children outside of
+    // it.
     let tried = std::thread::spawn(|| crate::sys::new_pid_namespace().is_ok());
     tried.join().unwrap_or(false)
 }
@@ -53,7 +54,7 @@ fn own_cgroup() -> Option<PathBuf> {
     Some(Path::new(mount).join(own))
 }
 
-/// Whether a cgroup can be made beneath this one and killed.
+/// Whether a cgroup can be made below this one and killed.
 fn may_divide(folder: &Path) -> bool {
     let probe = folder.join(format!("doyen-probe-{}", std::process::id()));
     let may = fs::create_dir(&probe).is_ok() && probe.join("cgroup.kill").exists();
@@ -72,7 +73,7 @@ impl Cgroup {
         Ok(Self(folder))
     }
 
-    /// One whose guardian is gone.
+    /// A cgroup whose guardian is gone.
     pub(super) fn left_behind(folder: PathBuf) -> Self {
         Self(folder)
     }

@@ -1,4 +1,4 @@
-//! What a node and its guardian say to each other, over a pair of connected sockets that keep messages apart.
+//! The messages between a node and its guardian, over a pair of connected sockets that preserve message boundaries.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -15,7 +15,7 @@ use super::hook::{Hook, Hooks};
 /// The longest message: an error in words is the longest part.
 const LONGEST: usize = 4096;
 
-/// What a node wants of its guardian.
+/// A request of a node to its guardian.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Request {
     /// Start the command, under the lease of this term, with this fencing token.

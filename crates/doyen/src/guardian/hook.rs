@@ -7,8 +7,8 @@
 //! - `not_leader` is run at the start, and after every end of leadership: before a planned transfer, a margin before a
 //!   lease that is not renewed ends, and when the node has died. The lease is released only when it has succeeded.
 //!
-//! They are triggered by the state, not by its changes: `not_leader` is repeated until it succeeds, and either must bear to
-//! be run twice. One runs at a time, and none for longer than the timeout.
+//! They are triggered by the state, not by its changes: `not_leader` is repeated until it succeeds, and each must be
+//! idempotent. One runs at a time, and none for longer than the timeout.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -32,7 +32,7 @@ use super::wait::ends_by;
 use super::{CANNOT_EXECUTE, NOT_FOUND};
 use crate::clock::Moment;
 
-/// What an operator wants to be run. An empty command is none.
+/// The commands of the operator. An empty command means none.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Hooks {
     /// Run when this member leads.

@@ -1,4 +1,4 @@
-//! The lease file: until when this member may act, for every program on this machine that wants to know.
+//! The lease file: it tells every program on this machine until when this member may act.
 //!
 //! It lies on a file system in memory. The node rewrites it whenever its lease changes; readers map or read it. 80 bytes,
 //! all numbers little-endian:
@@ -21,9 +21,9 @@
 //! before the deadline. Anything else means: no lease. So a reader fails closed when the node dies (the deadline passes),
 //! after a suspend (the clock counts it) and after a reboot (another boot id).
 //!
-//! **To act under it**: reading binds nobody. A program in the job's process tree is ended before the lease is given up.
-//! Any other program takes a shared `flock`, reads the deadline, acts, and unlocks: before the node gives its lease up it
-//! sets the deadline to zero and waits for the exclusive lock, until the old deadline at most.
+//! **To act under it**: reading does not bind the leader. A program in the job's process tree is ended before the lease
+//! is given up. Any other program takes a shared `flock`, reads the deadline, acts, and unlocks: before the node gives
+//! its lease up it sets the deadline to zero and waits for the exclusive lock, until the old deadline at most.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -74,7 +74,7 @@ impl ClockId {
     }
 }
 
-/// The file, for the one who writes it. When this is dropped it shows no lease; it stays, because programs may have it open.
+/// The file, for its writer. When this is dropped the file shows no lease; it stays, because programs may have it open.
 #[derive(Debug)]
 pub struct LeaseFile {
     file: File,
@@ -174,12 +174,12 @@ fn is_locked(file: &File) -> bool {
     file.try_lock().is_err() || file.unlock().is_err()
 }
 
-/// The file whose lock the writer holds. That of a node stays: a lock on a file that was removed would keep nobody out.
+/// The file whose lock the writer holds. That of a node stays: a lock on a removed file would exclude no other process.
 fn lock_of(path: &Path) -> PathBuf {
     files::beside(path, ".lock")
 }
 
-/// The file, for those who read it.
+/// The file, for readers.
 #[derive(Debug)]
 pub struct LeaseReader {
     file: File,
@@ -213,7 +213,7 @@ impl LeaseReader {
             self.file.read_exact_at(&mut again, SEQUENCE)?;
             let sequence = number(16);
             if !sequence.is_multiple_of(2) || u64::from_le_bytes(again) != sequence {
-                // Not only a yield: a reader with real-time priority would keep the writer from going on.
+                // Not only a yield: a reader with real-time priority would keep the writer from continuing.
                 std::thread::sleep(Duration::from_micros(50));
                 continue;
             }

@@ -34,7 +34,7 @@ impl LogFormat {
     /// Writes a line to the standard error. `event`: a stable name for programs.
     pub(super) fn warn(self, event: &str, text: &str) {
         let line = self.line(event, text, stderr_is_journal());
-        // If nobody can read it, nobody can be told.
+        // If the line cannot be written, the error cannot be reported either.
         let _ = io::stderr().write_all(line.as_bytes());
     }
 

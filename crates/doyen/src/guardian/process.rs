@@ -107,7 +107,7 @@ pub(super) struct Guardian {
     /// The deadline of the lease, as far as it was read.
     pub(super) deadline: Option<Lease>,
     pub(super) phase: Phase,
-    /// What the node could not be told, because it does not listen.
+    /// The report that the node could not be given, because it does not read.
     unsent: Option<Report>,
     /// A lock that only one guardian of this node has.
     alone: Option<fs::File>,
@@ -167,7 +167,7 @@ impl Guardian {
             Ok(End::Told) => self.end_all("stopped"),
             Ok(End::Died) => self.survive(),
             Err(error) => {
-                // Whatever went wrong: nothing may outlive it.
+                // Whatever went wrong, nothing may survive the guardian.
                 let _ = self.end_all("crashed");
                 Err(error)
             }
@@ -217,7 +217,7 @@ impl Guardian {
         Ok([is_ready(0), is_ready(1), is_ready(3), is_ready(2)])
     }
 
-    /// When everything under the lease must begin to end, for want of a renewal.
+    /// When everything under the lease must begin to end if the lease is not renewed.
     fn last_moment(&self) -> Moment {
         let margin = self.options.margin.as_nanos() as u64;
         let deadline = self.deadline.map_or(0, |lease| lease.deadline.as_nanos());

@@ -33,7 +33,7 @@ impl Guardian {
         let lease = self.deadline.map_or(died, |lease| lease.deadline);
         // Programs of this machine must not begin anything more under this lease. If that fails, they may.
         let is_closed = self.lease.close(&self.options.lease_file).is_ok();
-        // It stands as it was given, even if the lease that it is from could not be read any more.
+        // The deadline counts as it was given, even if the lease could not be read any more.
         let permit = match self.handover.permit() {
             Ok(permit) if is_closed => permit,
             _ => lease,
@@ -43,7 +43,7 @@ impl Guardian {
         loop {
             match left.duty(Moment::now(), Rules::default()) {
                 Duty::EndJob => {
-                    // Nobody can tell whether a tree that nothing holds together is gone.
+                    // Without containment it is impossible to know whether the tree is gone.
                     let is_certain = !self.options.containment.is_none() || !self.runs_a_job();
                     left.job = Work::Unknown;
                     last = self.end_job()?;
@@ -64,7 +64,7 @@ impl Guardian {
         }
     }
 
-    /// Nothing is released, but nothing may go on either.
+    /// Nothing is released, but nothing may continue either.
     fn give_up(&mut self, left: Remains<Moment>, last: Start) -> io::Result<()> {
         let last = if left.job == Work::Due { self.end_job()? } else { last };
         if left.hooks == Work::Due {

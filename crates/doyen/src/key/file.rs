@@ -32,7 +32,7 @@ pub enum KeyReaders {
 }
 
 impl KeyReaders {
-    /// The permission bits that nobody else may have.
+    /// The permission bits that no other user may have.
     fn forbidden(self) -> u32 {
         match self {
             Self::Owner => 0o077,

@@ -1,4 +1,4 @@
-//! The main thread: it owns the processes and the network, makes the faults, and hears what happens to the processes.
+//! The main thread: it owns the processes and the network, makes the faults, and learns what happens to the processes.
 //!
 //! Faults name a member, and only children of this process are ever signalled.
 
@@ -21,7 +21,7 @@ use super::relay::{Cuts, Link, Relay};
 use super::shared::Shared;
 use crate::local::member::{Member, ProcessChange};
 
-/// How often processes are looked at, should a signal get lost.
+/// How often processes are checked, in case a signal gets lost.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// How long a signal may take until it has its effect.
@@ -73,11 +73,11 @@ impl Controller {
         while !ends.load(Ordering::Relaxed) {
             match events.recv_timeout(LOOK) {
                 Err(RecvTimeoutError::Disconnected) => return,
-                // Whoever asked has gone, or was told that there is no answer: then nothing may happen any more.
+                // The caller has gone, or was told that there is no answer: then nothing may happen any more.
                 Ok(Event::Fault(_, answer)) if answer.is_closed() => {}
                 Ok(Event::Fault(fault, answer)) => {
                     let result = self.make(&fault).map_err(|error| format!("{error:#}"));
-                    // Whoever asked may have gone.
+                    // The caller may have gone.
                     let _ = answer.send(result);
                 }
                 Ok(Event::Look) | Err(RecvTimeoutError::Timeout) => {}

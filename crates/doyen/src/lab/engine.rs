@@ -1,5 +1,5 @@
-//! The engine of the page's other half: simulations and checks. They are pure and bounded and touch no node. What takes long
-//! ends when whoever asked has gone; all but checks, which show how far they are, end after a time.
+//! The engine of the page's other half: simulations and checks. They are pure and bounded and touch no node. A long
+//! computation ends when its client has gone; all but checks, which report their progress, also end after a time.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ const AT_A_TIME: usize = 2;
 /// How long a computation may take.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// How long at least there is no other line of progress after one: people read no faster.
+/// The shortest time between two lines of progress: people read no faster.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// How many lines of progress may wait for a client that reads slowly.

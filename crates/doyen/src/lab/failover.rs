@@ -1,4 +1,4 @@
-//! A failover taken apart: where the time without a leader went, and which setting governs the largest part.
+//! The parts of a failover: how the time without a leader was spent, and which setting governs the largest part.
 //!
 //! The parts come from times that the new leader publishes. A time that is not known is not invented: its part is then
 //! contained in the part beside it.
@@ -95,7 +95,7 @@ pub(crate) fn advice(parts: &[Part], algorithm: Algorithm, profile: Profile) -> 
             "The rest of the vote lease takes {share} %: it outlasts the lease by as much as clocks may differ. A shorter \
              vote lease (now {vote_lease}) shortens it."
         ),
-        // Longer than all turns together can take: nobody could win.
+        // Longer than all turns together can take: no member could win.
         Kind::Wait if largest.us > LONGEST_TURN * settings.stagger.as_nanos() / 1000 => {
             "No candidate could win in the meantime: a majority must reach each other.".to_owned()
         }

@@ -17,7 +17,7 @@ struct RawFault {
     heal: Option<bool>,
 }
 
-/// What goes wrong, or right again. Members by their names.
+/// A fault or a repair. Members by their names.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Fault {
     Kill(String),
@@ -57,7 +57,7 @@ struct RawCommand {
     priority: Option<(String, i64)>,
 }
 
-/// What an operator does. Members by their names.
+/// A command of an operator. Members by their names.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Command {
     Transfer(String),

@@ -87,7 +87,7 @@ impl Server {
         Ok(Self { stop, thread })
     }
 
-    /// Says goodbye to all pages, and stops.
+    /// Sends the last event to all pages, and stops.
     pub(crate) fn stop(self) {
         self.stop.send_replace(true);
         // It has panicked at worst.
@@ -170,7 +170,7 @@ async fn require_own_page(State(app): State<App>, request: Request, next: Next) 
     let own = format!("http://{host}");
     let is_foreign = origin.is_some_and(|origin| origin != Some(&own));
     let says = |name: &str, value: &str| headers.get_all(name).iter().any(|it| it == value);
-    // A link to the page that stands elsewhere: the page itself tells nothing and does nothing.
+    // A link to the page from another site is allowed: the page itself reveals nothing and does nothing.
     let is_visit = request.uri().path() == "/"
         && request.method() == Method::GET
         && says("sec-fetch-mode", "navigate")

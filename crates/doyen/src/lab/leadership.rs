@@ -1,4 +1,4 @@
-//! Who led when: intervals of leadership, and what follows from them: downtime, overlap, failovers.
+//! Intervals of leadership, and what follows from them: downtime, overlap, failovers.
 //!
 //! Only intervals are recorded; everything else is computed from them, so it does not matter in which order the news of
 //! several members arrives. A leadership under a lease ends when the process dies, the lease is given up, or the lease
@@ -23,7 +23,7 @@ pub(crate) enum End {
     GivenUp,
 }
 
-/// A member led from here to there.
+/// An interval in which a member led.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Interval {
     /// Its place among the members.
@@ -90,7 +90,7 @@ pub(crate) struct Span {
     pub(crate) from: Moment,
     /// None while it lasts.
     pub(crate) to: Option<Moment>,
-    /// Those who led, in the order of their places; empty if none did.
+    /// The members that led, in the order of their places; empty if none did.
     pub(crate) members: Vec<usize>,
 }
 
@@ -105,7 +105,7 @@ impl Leadership {
         self.intervals.iter()
     }
 
-    /// Those who lead, the latest first.
+    /// The members that lead, the latest first.
     pub(crate) fn current(&self) -> impl Iterator<Item = &Interval> {
         self.intervals.iter().rev().filter(|interval| interval.to.is_none())
     }

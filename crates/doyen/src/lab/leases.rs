@@ -27,7 +27,7 @@ pub(crate) fn follow(shared: &Arc<Shared>, files: &[PathBuf]) -> io::Result<()> 
             let changed = match events.next() {
                 Ok(event) => event.wd(),
                 Err(rustix::io::Errno::INTR) => continue,
-                // Nothing is measured any more. The page goes on to show what the nodes say.
+                // Nothing is measured any more. The page still shows what the nodes publish.
                 Err(_) => return,
             };
             let Some((_, place, reader)) = readers.iter().find(|(watch, ..)| *watch == changed)

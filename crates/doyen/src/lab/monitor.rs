@@ -1,4 +1,4 @@
-//! What the lab knows about its cluster: processes, answers, leases, faults, and who led when.
+//! What the lab knows about its cluster: processes, answers, leases, faults, and intervals of leadership.
 //!
 //! Several threads report here, each under one short lock: the main thread what happens to processes, a thread for each
 //! member what its node publishes, another one the lease files. Times are boot-clock times of the events themselves where
@@ -56,7 +56,7 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
-    /// Of `count` members that are nowhere.
+    /// For tests: `count` members without processes.
     #[cfg(test)]
     pub(crate) fn of_test(algorithm: Algorithm, count: usize) -> Self {
         let names: Vec<String> = (1..=count).map(|id| format!("n{id}")).collect();
@@ -224,7 +224,7 @@ impl Monitor {
         }
     }
 
-    /// Adds a line to the log. `member`: whom it is about.
+    /// Adds a line to the log. `member`: the member that it is about.
     pub(crate) fn log(
         &mut self,
         at: Moment,
@@ -319,7 +319,7 @@ impl Monitor {
         self.changed.at_once |= news;
     }
 
-    /// Notices what happens by the mere passing of time: leases that were not renewed, nodes that do not start.
+    /// Detects what follows from the passing of time alone: leases that were not renewed, nodes that do not start.
     pub(crate) fn expire(&mut self, now: Moment) {
         let over = |(member, deadline): (usize, Option<Moment>)| {
             deadline.filter(|&deadline| deadline <= now).map(|_| member)

@@ -1,4 +1,4 @@
-//! What is true now, why, and what would come next: three sentences, the largest text of the page.
+//! The present state, its reason, and what would come next: three sentences, the largest text of the page.
 
 use std::time::Duration;
 
@@ -20,9 +20,9 @@ const STARTS: Duration = Duration::from_secs(3);
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub(crate) struct Sentence {
-    /// What is true now.
+    /// The present state.
     first: String,
-    /// Why.
+    /// Its reason.
     second: String,
     /// What may happen next.
     third: String,

@@ -67,7 +67,7 @@ impl Shared {
         self.published.subscribe()
     }
 
-    /// Publishes for ever. For a thread of its own.
+    /// Publishes without end, in a separate thread.
     pub(crate) fn publish_changes(&self) {
         let mut last = Instant::now();
         let mut monitor = self.lock();

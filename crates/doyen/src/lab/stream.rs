@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | `cluster` | the cluster as it is now | first; at once on a change, else ten times a second at most |
 //! | `log` | new lines of the log | first with all that are kept |
-//! | `timeline` | who led when, in the last ten minutes | first; on a change |
+//! | `timeline` | the leaders of the last ten minutes | first; on a change |
 //! | `bye` | nothing | the lab ends |
 //!
 //! `cluster` and `timeline` are complete each time. A page that reads slowly gets the latest of each, and no line twice.

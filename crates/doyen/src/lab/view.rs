@@ -170,7 +170,7 @@ fn warnings(status: Option<&Status>, seen: Option<&MemberStatus>) -> Vec<String>
     own.chain(seen.and_then(MemberStatus::rejection).map(str::to_owned)).collect()
 }
 
-/// Who led when, and what happened to processes.
+/// The leaders over time, and what happened to processes.
 #[derive(Debug, Serialize)]
 pub(crate) struct Timeline<'a> {
     leader: Vec<Led<'a>>,

@@ -91,7 +91,7 @@ impl Builder {
         Ok(Self { name, nodes, owner, lease_file: None, authorities })
     }
 
-    /// Whom it trusts behind `https://`.
+    /// The certificate authorities that it trusts for `https://`.
     #[must_use]
     pub fn authorities(self, authorities: Authorities) -> Self {
         Self { authorities, ..self }
@@ -139,7 +139,7 @@ impl Builder {
     }
 }
 
-/// What has become of a claim.
+/// The state of a claim.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ClaimState {
     /// It waits.
@@ -448,7 +448,7 @@ impl Worker {
     }
 }
 
-/// What became of a call.
+/// The result of a call.
 enum Reply {
     Answer(Answer),
     /// The leader has no room.
@@ -618,7 +618,7 @@ impl Asker {
 }
 
 impl Asker {
-    /// Another node may answer, but a wrong certificate does not mend itself.
+    /// Another node may answer, but a wrong certificate stays wrong.
     fn failed(&mut self, error: &ureq::Error) -> String {
         let Some(why) = self.authorities.describe(error) else {
             return match error {

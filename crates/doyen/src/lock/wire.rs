@@ -103,7 +103,7 @@ pub struct Release {
     pub claim: String,
 }
 
-/// What became of a claim.
+/// The state of a claim.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(tag = "state", rename_all = "lowercase")]
@@ -158,9 +158,9 @@ pub struct LockList {
 pub struct LockReport {
     /// Its name.
     pub name: String,
-    /// Who holds it, if anyone does.
+    /// The holder, if there is one.
     pub holder: Option<HolderReport>,
-    /// Who waits, in order.
+    /// The waiting clients, in order.
     pub waiters: Vec<WaiterReport>,
 }
 

@@ -1,4 +1,5 @@
-//! Who had leadership moved: the leader tells the other members, so that the history of each of them says it.
+//! The source of a command that moves leadership: the leader tells the other members, so that the history of each of
+//! them names it.
 //!
 //! The messages of the election carry why leadership moves, not who gave the command: nothing in an election depends on
 //! it. So it travels beside them, in a [relayed packet](super::relay): when the leader accepts the command, and again

@@ -1,11 +1,11 @@
-//! What the socket takes: a large receive buffer, and a filter in the kernel for what is not doyen's.
+//! The setup of the socket: a large receive buffer, and a filter in the kernel for datagrams that are not doyen's.
 //!
 //! A flood costs less the earlier it is dropped, and in a full buffer real datagrams are lost with it. The filter looks at
 //! the length and at the first two bytes, and lets one in [`SAMPLE`] of the others through, so that counters still show
 //! that there are some. It does not look at version, cluster and key: an operator must learn that a member has another
 //! one, and an attacker who sees the network knows them all.
 //!
-//! Both are a matter of luck, and a node runs without them: the system may permit neither.
+//! Both depend on the system, which may permit neither; a node runs without them.
 
 use std::io;
 use std::net::UdpSocket;

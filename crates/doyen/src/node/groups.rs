@@ -84,7 +84,7 @@ impl GroupReader {
     }
 }
 
-/// The file in the state folder with the longest lease of groups that processes of this member may have promised to wait out.
+/// The file in the state folder with the longest lease of groups that processes of this member may have to wait for.
 const LEASE_FILE: &str = "group-lease";
 
 /// How long it sleeps at most before it looks whether it is to stop.
@@ -305,7 +305,7 @@ impl GroupHost {
         }
     }
 
-    /// Whether nothing of this member's groups is left to be handed over. Without a leader no one takes them.
+    /// Whether nothing of this member's groups is left to be handed over. Without a leader no member takes them over.
     pub(super) fn is_over(&self, has_leader: bool) -> bool {
         self.groups.is_quit() || !has_leader
     }
@@ -375,7 +375,7 @@ impl GroupHost {
         self.changes.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Publishes the leases of all groups, which are renewed without an announcement, and who leads them.
+    /// Publishes the leases of all groups, which are renewed without an announcement, and their leaders.
     fn publish(&mut self) {
         for (place, published) in self.published.iter().enumerate() {
             let group = GroupId(place as u8);

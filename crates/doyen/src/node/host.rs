@@ -58,7 +58,7 @@ const COMMANDS: usize = 16;
 /// How old a snapshot may become.
 const SNAPSHOT: Duration = Duration::from_millis(250);
 
-/// What runs on a node: an algorithm, the layers beneath it, and the sessions with all other members.
+/// What runs on a node: an algorithm, the layers below it, and the sessions with all other members.
 pub(super) type Process = Session<Node<AnyProtocol>>;
 
 type Timer = <Process as Protocol>::Timer;
@@ -588,7 +588,7 @@ impl Host {
         };
         self.publisher.record(change, self.store.incarnation(), &self.circumstance, one_way_us);
         match change {
-            // What was commanded before is over.
+            // Earlier commands are over.
             LeaderChange::BecameLeader { .. } | LeaderChange::Follows { .. } => {
                 self.circumstance.commanded = None;
             }

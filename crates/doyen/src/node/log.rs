@@ -3,8 +3,8 @@
 //! Writing a log may block: the pipe may be full, or the disk. The loop must not. So it puts its lines into a bounded
 //! queue and never waits; lines that find no room are counted, and the count is logged as soon as there is room again.
 //!
-//! A line is a sentence for people and fields for programs: `event` names what happened, the other fields say to whom,
-//! when and why. Fields that do not apply are left out.
+//! A line is a sentence for people and fields for programs: `event` names what happened, the other fields name the
+//! members, the term and the reason. Fields that do not apply are left out.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

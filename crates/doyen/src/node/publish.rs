@@ -134,7 +134,7 @@ impl Publisher {
         let _ = self.channels.relayed.try_send(relayed);
     }
 
-    /// Goes on with the history of earlier starts, and writes it to `folder` from now on.
+    /// Continues the history of earlier starts, and writes it to `folder` from now on.
     pub(super) fn keep_history(&mut self, folder: PathBuf) -> io::Result<history::file::Written> {
         let earlier = history::file::load(&folder, &self.log);
         self.channels.history.send_replace(Arc::new(earlier));
@@ -315,7 +315,7 @@ impl Publisher {
             | LeaderChange::ElectionStarted { .. } => {
                 self.reason = None;
             }
-            // If this is only a gap, the same leader goes on for the same reason.
+            // If this is only a gap, the same leader continues for the same reason.
             LeaderChange::LostContact { .. }
             | LeaderChange::LeaseLapsed { .. }
             | LeaderChange::LeaseResumed { .. }

@@ -38,7 +38,8 @@ pub(super) struct NextTiming {
 
 impl NextTiming {
     /// Changes what no lease depends on: when members campaign, and when a leader of higher rank takes over. The length of
-    /// leases and what it is derived from stays, because followers have promised it and this member counts on it.
+    /// leases and the settings that it follows from stay, because current vote leases and the lease of this member depend
+    /// on them.
     pub(super) fn adopt(self, config: &mut Config) {
         let new = self.config;
         config.timing.preempt = new.timing.preempt;

@@ -1,8 +1,8 @@
 //! Replays a trace: feeds its events to the same state machine.
 //!
 //! The member is started with the same state and gets the same events in the same order. It must produce the same effects;
-//! if it does not, this is another program, or the trace was altered, and the replay ends, because later events would say
-//! nothing. Meanwhile the [ledger] checks the rules that one member alone can break:
+//! if it does not, this is another program, or the trace was altered, and the replay ends, because later events would
+//! prove nothing. Meanwhile the [ledger] checks the rules that one member alone can break:
 //!
 //! - a stored term never falls, and a vote in a term never changes;
 //! - a message that binds its sender leaves in the term that is stored at that moment, and a vote as it is stored;

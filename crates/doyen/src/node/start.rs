@@ -240,7 +240,7 @@ fn time_of_day() -> u32 {
     u32::try_from(since.as_secs()).unwrap_or(u32::MAX)
 }
 
-/// The algorithm and the layers beneath it.
+/// The algorithm and the layers below it.
 pub(super) fn process(settings: &Settings) -> SessionConfig<NodeConfig<AnyConfig>> {
     let layers = Layers::of_node(settings.algorithm, settings.core.timing);
     let mut inner = settings.core.clone();

@@ -20,8 +20,8 @@
 //! cannot be replayed, because the state at that moment is not known; its leases are still compared with those of others.
 //!
 //! Times are nanoseconds since the machine booted. The file is written by a thread of its own, because a disk may be slow
-//! and the loop must not wait: if the queue is full, the trace ends there, the log says so, and the node goes on. A trace
-//! with a gap could not be replayed.
+//! and the loop must not wait: if the queue is full, the trace ends there, the log says so, and the node continues. A
+//! trace with a gap could not be replayed.
 
 pub mod files;
 
@@ -297,7 +297,7 @@ impl Tracer {
             Event::Retired | Event::Crashed => What::Retired { member, did },
             Event::Request => What::Request { member, did },
             Event::Exit => What::Exit { member, did },
-            // A node's failure detector is a layer beneath the algorithm and gives no events.
+            // A node's failure detector is a layer below the algorithm and gives no events.
             Event::Campaign | Event::PeerDown(_) | Event::PeerUp(_) => {
                 What::Campaign { member, did }
             }

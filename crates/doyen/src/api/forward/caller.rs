@@ -74,7 +74,7 @@ impl Drop for Open<'_> {
     }
 }
 
-/// What came of waiting.
+/// The result of waiting.
 enum Heard {
     Whole(Vec<u8>),
     /// The last of the parts that were asked for has arrived. What is missing was lost, or comes late.
@@ -93,7 +93,7 @@ impl Forwarder {
         if let Some((to, sender)) = lock(&self.0.open).get(&packet.id())
             && *to == from
         {
-            // One that finds no place is like one that is lost.
+            // A packet that finds no place counts as lost.
             let _ = sender.try_send(packet);
         }
     }

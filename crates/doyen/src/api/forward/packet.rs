@@ -31,14 +31,14 @@ pub(in super::super) struct Call {
     pub(in super::super) path: String,
     /// The header `If-Match`.
     pub(in super::super) if_match: Option<String>,
-    /// Who makes it, at the member that forwards it.
+    /// The caller, as the member that forwards the call names it.
     pub(in super::super) by: String,
     /// JSON, or nothing.
     pub(in super::super) body: String,
 }
 
 impl Call {
-    /// Who makes it, as text that is safe to show: a member that was broken into may send anything.
+    /// The caller, as text that is safe to show: a member that was broken into may send anything.
     pub(super) fn caller(&self) -> String {
         self.by.chars().filter(|it| !it.is_control()).take(LONGEST_NAME).collect()
     }
@@ -54,7 +54,7 @@ pub(in super::super) struct Reply {
 }
 
 impl Reply {
-    /// As it is sent. An answer that is too long is replaced by a problem.
+    /// The answer as it is sent. One that is too long is replaced by a problem.
     pub(super) fn encode(&self) -> Vec<u8> {
         let encoded = encoded(self);
         if encoded.len() <= LONGEST_ANSWER { encoded } else { Self::too_long().encode() }

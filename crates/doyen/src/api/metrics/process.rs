@@ -13,7 +13,7 @@ use rustix::time::{ClockId, clock_gettime};
 use super::Writer;
 use crate::clock::Moment;
 
-/// What the operating system says of this process; what it does not say is left out.
+/// What the operating system reports about this process; missing values are left out.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Process {
     cpu_seconds: f64,

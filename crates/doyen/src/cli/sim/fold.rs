@@ -1,4 +1,4 @@
-//! A run without end as columns: what leads to the loop, the loop once, and that it goes on.
+//! An endless run as columns: what leads to the loop, the loop once, and that it repeats.
 
 /// How often a loop must have been seen.
 const ROUNDS: usize = 3;

@@ -1,4 +1,4 @@
-//! The file system beneath a store: folders, permissions, the lock, and files that appear whole or not at all.
+//! The file system under a store: folders, permissions, the lock, and files that appear whole or not at all.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read};
