@@ -10,7 +10,7 @@ export CARGO_PROFILE_DEV_DEBUG ?= 0
 
 all: test
 
-quick: ## For the desk, in a minute or two: units, golden scripts, the command line
+quick: ## While you work, in a minute or two: units, golden scripts, the command line
 	$(CARGO) test --locked -p doyen-core
 	$(CARGO) test --locked -p doyen-sim -p doyen-check -p doyen-report -p doyen-lab --lib
 	$(CARGO) test --locked -p doyen --lib --bins --test cli
@@ -131,7 +131,7 @@ baseline: ## The earlier program that `make bench` measures, built from the hist
 
 # The same tests as in `make test`, where each kind has one round and the program is not optimised. Prints a table.
 ROUNDS ?= 50
-chaos: tools ## Everything that is killed, stopped or paused beneath `doyen run`, hooks and locks, and every attack on a node, many rounds of each
+chaos: tools ## Everything that is killed, stopped or paused under `doyen run`, hooks and locks, and every attack on a node, many rounds of each
 	@echo "| what happens | rounds | two copies | until the next copy, median ms | p95 | worst | stalls of the machine |"
 	@echo "|---|---|---|---|---|---|---|"
 	@CHAOS_ROUNDS=$(ROUNDS) $(CARGO) test --release --quiet --locked --no-fail-fast -p doyen --test it -- run:: hook_examples:: \

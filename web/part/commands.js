@@ -35,8 +35,8 @@ export function listen(app) {
       return showPalette(app);
     }
     const control = controlOf(event.target);
-    // Enter presses the control that has the focus. So does Space, if a person went there by Tab; a click, or the page itself,
-    // may have left the focus anywhere, and then Space plays.
+    // Enter presses the control that has the focus. So does Space, if the user went there by Tab; a click, or the page
+    // itself, may have left the focus anywhere, and then Space plays.
     if (control && (name === "Enter" || (name === "Space" && (reached() === control || control.closest(CHOICES))))) return;
     const command = app.commands().find((one) => one.key === name && !one.off);
     if (!command || localStorage.getItem("doyen-keys") === "off") return;

@@ -264,7 +264,7 @@ fn run_spin(program: &Path) -> Sample {
         let line = text.lines().find(|line| line.contains(before))?;
         line.split_whitespace().next()?.parse().ok()
     };
-    // One more for it: the state in which nobody has started.
+    // One more for it: the state in which no member has started.
     let states = number("states, stored").unwrap_or(0.0) as u64;
     assert_eq!(states, STATES + 1, "spin: {text}");
     let peak = number("total actual memory usage").map(|megabytes| (megabytes * 1e6) as u64);

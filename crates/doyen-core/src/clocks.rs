@@ -8,9 +8,9 @@
 //! | B3 | the answers are there | offset = reading − (sent + received)/2; answers whose round trip took too long are dropped; the largest set of offsets within γ of each other is averaged, if it is a majority of all members; SLEW = average − offset for *every* answer, outliers too |
 //! | B4 | SLEW | the clock runs faster or slower by σ at most until the correction is made up for: it never steps back |
 //!
-//! **What it promises.** An offset is wrong by half the difference of the two ways at most, and thus by half the round trip at
-//! most. With ways between `d` and `D` that is `ε = (D − d)/2`: right after a round, any two clocks differ by 2ε at
-//! most; later by 2ε + 2ρT and what is not slewed yet. A clock beyond γ moves no other one.
+//! **What it guarantees.** An offset is wrong by half the difference of the two ways at most, and so by half the round trip
+//! at most. With ways between `d` and `D` that is `ε = (D − d)/2`: right after a round, any two clocks differ by 2ε at most;
+//! later by 2ε + 2ρT and what is not slewed yet. A clock beyond γ moves no other one.
 //!
 //! **What it does not.** The members agree with each other, not with the time of day: a clock that is always just within γ of
 //! the others pulls all of them along, by γ/N in every round, without end. That needs a reference outside the group, which is

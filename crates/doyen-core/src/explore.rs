@@ -1,5 +1,5 @@
-//! What only explorers ask of a protocol: which states are equivalent, which messages can no longer matter, and which
-//! members are interchangeable.
+//! The functions of a protocol that only explorers use: which states are equivalent, which messages can no longer
+//! matter, and which members are interchangeable.
 //!
 //! An explorer visits every reachable state. The fewer states it distinguishes, the more it can cover. None of this
 //! changes what a member does, and every function has a default that is always correct: each state stands for itself.

@@ -20,12 +20,12 @@
 //! | A2 | A member that is silent for two thirds of a lease gets nothing; what it holds expires (G6) and moves to the others. Groups of other members stay where they are. |
 //! | A3 | A member that is back gets back what it would have been given, after the delay of the preemption policy and a few groups at a time: the leader asks the holder, the holder ends its work, is outside, and says so; only then the group is free. |
 //! | A4 | A member that is not willing (drained, a witness, about to stop) gives up what it holds, in the same way, as soon as a leader that grants (A5) has answered: so another member leads at once. |
-//! | A5 | A new leader of the quorum settles (G7). Holders show their fences with their next acknowledgement and go on leading: a lease of a group lasts longer than a failover of the quorum usually takes. |
+//! | A5 | A new leader of the quorum settles (G7). Holders show their fences with their next acknowledgement and keep leading: a lease of a group lasts longer than a failover of the quorum usually takes. |
 //! | A6 | Riders count in the order in which they were sent, and only between members with the same list of groups: groups are numbered by their places in it. |
 //!
 //! **Why A6.** A call of the lock service has a random identity for each claim, so that a late one is not taken for a later
-//! request. Riders have none, to be short: a claim is a session of a member and a group. Calls that arrive in order cannot be
-//! late. A member that has left a group asks for it again only when the leader has heard that it left.
+//! request. Riders have none, to be short: a claim is a session of a member and a group. Calls that arrive in order cannot
+//! be late. A member that has left a group asks for it again only when the leader knows that it left.
 //!
 //! **How long a group is without a leader.** If its host dies: `G·(1+ρ)/(1−ρ)` by the leader's clock from the last rider, and
 //! then the grant leaves at once. [`Profile::group_lease`](crate::config::quorum::Profile::group_lease) is chosen so that this is
@@ -88,7 +88,7 @@ pub struct Group {
 pub enum Rule {
     /// A3: the holder is outside before it says that it has left.
     OutsideFirst,
-    /// A6: a member asks again only when the leader has heard that it left.
+    /// A6: a member asks again only when the leader knows that it left.
     LeavingIsHeard,
     /// A6: riders count in order.
     InOrder,
@@ -225,7 +225,7 @@ pub enum Timer {
     Silent(NodeId),
     /// A member has answered long enough to get its groups back.
     Steady(NodeId),
-    /// No leader has answered for a lease by any clock: who leads which group is not known any more.
+    /// No leader has answered for a lease by any clock: the leaders of the groups are not known any more.
     Stale,
 }
 
@@ -261,7 +261,7 @@ pub enum Effect {
     CancelTimer(Timer),
 }
 
-/// Who leads which group, by place in the list, as the leader of the quorum has told.
+/// The leader of each group, by place in the list, as the leader of the quorum has reported.
 pub type Table = Vec<Option<(NodeId, Fence)>>;
 
 /// The state of one member: what it holds, and what it assigns while it leads.
@@ -302,7 +302,7 @@ impl Groups {
         self.holder.hold(group).map(Timer::Hold)
     }
 
-    /// Whether it leads no group, and the leader has heard so.
+    /// Whether it leads no group, and the leader knows that.
     pub fn is_quit(&self) -> bool {
         self.holder.is_quit()
     }

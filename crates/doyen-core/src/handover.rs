@@ -1,10 +1,10 @@
-//! Crash hand-over: what is owed before the lease of a dead leader is released.
+//! Crash hand-over: what must be done before the lease of a dead leader is released.
 //!
-//! A leader that dies keeps all others waiting until its lease is over, because nobody can tell whether something still
-//! acts under it. Its own machine can tell, if that lives. So a second process, the guardian, watches the leader. When
-//! the leader is dead, the guardian ends the job that runs under the lease, runs the hooks that undo what the leader had
-//! set up, waits until the last permit is over, and then sends what the leader would have sent if it had transferred
-//! leadership ([`Event::Crashed`]).
+//! A leader that dies keeps all others waiting until its lease is over, because no other member can tell whether
+//! something still acts under it. Its own machine can tell, if that lives. So a second process, the guardian, watches
+//! the leader. When the leader is dead, the guardian ends the job that runs under the lease, runs the hooks that undo
+//! what the leader had set up, waits until the last permit is over, and then sends what the leader would have sent if it
+//! had transferred leadership ([`Event::Crashed`]).
 //!
 //! This is a rule of safety, so it is decided here, for the guardian of a node and for the simulated one alike. An end that
 //! is not confirmed releases nothing: the lease runs out.

@@ -1,4 +1,4 @@
-//! The layers beneath an algorithm: a link, a failure detector, the incarnation filter, sessions. The simulator and the
+//! The layers below an algorithm: a link, a failure detector, the incarnation filter, sessions. The simulator and the
 //! node both build them here, so the simulated layers are those that run.
 //!
 //! A quorum tolerates loss and monitors its leader itself. The other algorithms assume reliable channels and a failure
@@ -23,7 +23,7 @@ pub use stack::{Stack, StackConfig, StackDurable, StackMessage, StackTimer};
 /// How many consecutive lost heartbeats a detector tolerates on a network that loses messages.
 const LOST_HEARTBEATS: u32 = 3;
 
-/// Which layers lie beneath an algorithm.
+/// The layers below an algorithm.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Layers {
     /// The bounds of the bare network, without retransmissions: those of the link and the detector.
@@ -37,7 +37,7 @@ pub struct Layers {
 }
 
 impl Layers {
-    /// The layers that a node has beneath `algorithm`, on a network that loses datagrams.
+    /// The layers that a node has below `algorithm`, on a network that loses datagrams.
     pub fn of_node(algorithm: Algorithm, bare: Timing) -> Self {
         let bears_loss = algorithm.has_leases();
         let detector = (!bears_loss).then_some(bare.heartbeat);
@@ -86,7 +86,7 @@ impl Layers {
     }
 }
 
-/// A member of which a snapshot can be taken and that runs `above`. This layer is the highest: the link is beneath it, because
+/// A member of which a snapshot can be taken and that runs `above`. This layer is the highest: the link is below it, because
 /// it needs channels that keep the order.
 pub fn recordable(above: AnyConfig) -> SnapshotConfig<AnyConfig> {
     let (members, without) = (above.inner.members.clone(), above.inner.exclusion.without);
@@ -104,8 +104,8 @@ pub fn kinds(algorithm: Algorithm) -> Vec<Kind> {
     [algorithm.kinds(), &packet::ADDED, &letter::ADDED].concat()
 }
 
-/// The same where snapshots are taken, which processes with sessions do not bear: a group of which a snapshot is taken is
-/// closed.
+/// The same where snapshots are taken, which processes with sessions do not support: a group of which a snapshot is taken
+/// is closed.
 pub fn kinds_with_snapshot(algorithm: Algorithm) -> Vec<Kind> {
     [algorithm.kinds(), &[snapshot::MARKER], &packet::ADDED].concat()
 }

@@ -4,8 +4,8 @@
 //! randomness, no I/O and no logging, so the simulator, the model checker and a real node run the same code. A *host*
 //! runs it. [`Node`](node::Node) is a layer that provides what an algorithm assumes of the world: reliable
 //! [links](link), a [failure detector](detector) and a filter for messages from earlier incarnations.
-//! [`Session`](session::Session) is the layer beneath that: it decides which process of a member counts. A host runs
-//! each of these like a bare algorithm.
+//! [`Session`](session::Session) is the layer below that: it decides which process of a member counts. A host runs each
+//! of these like a bare algorithm.
 //!
 //! # What a host must do
 //!

@@ -26,9 +26,9 @@
 //! | G11 | The resource refuses a fence lower than the highest one that it has seen. |
 //!
 //! **Why it excludes.** `Expire` and `Settle` last one lock lease by any clock within the drift: `G·(1+ρ)/(1−ρ)`. A client's
-//! time began before it sent the call, so it ends before the `Expire` that the call started. Every grant of an earlier leader
-//! answers a call that was sent before that leader's lease ended, which is before the new leader's first lease: by the end of
-//! `Settle` the clients that no one has shown to the new leader have stopped.
+//! time began before it sent the call, so it ends before the `Expire` that the call started. Every grant of an earlier
+//! leader answers a call that was sent before that leader's lease ended, which is before the new leader's first lease: by
+//! the end of `Settle` the clients whose claims the new leader has not been shown have stopped.
 //!
 //! **Departures from the specification** (section 5.1). Clients call, and are not called: a leader cannot send REGISTER to
 //! programs that it does not know, so a client shows its claim with its next call, and the leader cannot know when all have.

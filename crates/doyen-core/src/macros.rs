@@ -1,4 +1,4 @@
-//! What saves the algorithms from writing the same thing again and again.
+//! Macros for code that the algorithms would otherwise repeat.
 
 /// Implements the conversions into an algorithm's own messages and timers.
 macro_rules! conversions {

@@ -1,4 +1,4 @@
-//! A member as it runs: an algorithm, and beneath it the layers that provide what it assumes of the world.
+//! A member as it runs: an algorithm, and below it the layers that provide what it assumes.
 //!
 //! The textbook algorithms assume that channels are reliable and first-in-first-out, that a crash of a member is
 //! detected, and that a restarted member is not mistaken for its earlier incarnation. A [`Node`] provides that over a

@@ -357,9 +357,9 @@ pub enum AdminCommand {
     Pause { lasting: Span },
     /// End a pause. Any member accepts it and tells the others.
     Resume,
-    /// Start a snapshot of the whole group. Only members under the layer that takes snapshots heed it.
+    /// Start a snapshot of the whole group. Only members under the layer that takes snapshots act on it.
     Snapshot,
-    /// Send this member a message of the application. Only members under [`hearsay`](crate::hearsay) heed it.
+    /// Send this member a message of the application. Only members under [`hearsay`](crate::hearsay) act on it.
     Tell { to: NodeId },
 }
 

@@ -128,7 +128,7 @@ impl<M: Message> Message for Marked<M> {
         }
     }
 
-    /// A run goes on until every marker has come.
+    /// A run continues until every marker has arrived.
     fn is_background(&self) -> bool {
         match self {
             Self::Marker => false,

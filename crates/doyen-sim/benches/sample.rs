@@ -1,4 +1,4 @@
-//! Measurements, for every benchmark: each is a process of its own, the benchmark's program started anew, so that its
+//! Measurements, for every benchmark: each is a process of its own, the benchmark's program started again, so that its
 //! peak memory belongs to one work.
 
 use std::env;

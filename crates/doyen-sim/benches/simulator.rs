@@ -1,6 +1,6 @@
 //! How fast the simulator is and how much memory it takes, next to the simulator `simcore` in the same run.
 //!
-//! Every measurement is a process of its own, this program started anew, so that its peak memory belongs to one work.
+//! Every measurement is a process of its own, this program started again, so that its peak memory belongs to one work.
 //! Engines take turns round by round, and medians are compared: a machine that is busy for a while slows down both.
 //! Timed is the run and setting it up ([`run::run`]), not the start of the process nor the making of its input.
 //!

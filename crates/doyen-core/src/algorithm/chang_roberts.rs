@@ -39,7 +39,7 @@
 //!   or a copy, is swallowed (F15). That is stricter than a hop limit: nothing goes round twice. ELECTED is treated alike
 //!   (CR7);
 //! - CR6: by the order of claims. A winner that the failure detector reports as down is not followed, although ELECTED is
-//!   passed on: the member goes on waiting, or starts an election if it takes part in none, and members that receive
+//!   passed on: the member continues to wait, or starts an election if it takes part in none, and members that receive
 //!   from the winner make it defer (CR9);
 //! - CR8: a member that has taken part and learns of no winner in time bids itself, with a higher term (F14, F15). The owner
 //!   of the last bid comes first, then its successor, … Each failure doubles the wait;

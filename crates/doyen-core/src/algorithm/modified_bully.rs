@@ -25,7 +25,7 @@
 //! | M12 | granted | `T_g` | M1 again; hardened: grants the next highest, and M1 when none is left |
 //! | M13 | answered | `T_h` | M1; hardened: waits longer, the more members are above it |
 //! | M14 | electing | STOP | stops; hardened: and waits `T_h` |
-//! | M15 | any | COORDINATOR | from a higher member: follows; from a lower member: M1, unless its election goes on |
+//! | M15 | any | COORDINATOR | from a higher member: follows; from a lower member: M1, unless its election continues |
 //!
 //! **Textbook mode** is the paper, with its gaps filled:
 //!
@@ -252,7 +252,7 @@ impl Elective for ModifiedBully {
         match (action, &self.state) {
             (Action::Nothing, _) => {}
             (Action::EndElection, _) => self.end_election(cx),
-            // Its own election goes on, or the one it is about to answer.
+            // Its own election continues, or the one that it is about to answer.
             (
                 Action::StartElection,
                 State::Electing(_) | State::Granted(_) | State::Collecting(_),

@@ -32,9 +32,10 @@
 //! past members that are down, rounds, and every id once in a round. In addition:
 //!
 //! - AI4: members that are down are not elected;
-//! - AI6: NEW-COORDINATOR is the winner's claim and followed by the order of claims, also by the winner, which leads from then
-//!   on. A winner that the failure detector reports as down is not followed, although the message is passed on: the member
-//!   goes on waiting, or starts an election if it takes part in none, and members that receive from the winner make it defer (AI9);
+//! - AI6: NEW-COORDINATOR is the winner's claim and followed by the order of claims, also by the winner, which leads from
+//!   then on. A winner that the failure detector reports as down is not followed, although the message is passed on: the
+//!   member continues to wait, or starts an election if it takes part in none, and members that receive from the winner make
+//!   it defer (AI9);
 //! - AI7: NEW-COORDINATOR ends where the same claim has passed already. So the messages of several initiators go round once,
 //!   and nothing circulates forever;
 //! - AI8: a member that learns of no winner in time starts a new round (the initiator or the winner has died, or a message is

@@ -38,8 +38,8 @@
 //!   own rounds do not get through, would be vouched for as long as it lives;
 //! - L3: a winner that is its own initiator becomes leader before it tells any other member; every other winner learns that it
 //!   leads from the token, as all members do. A winner below a member that was skipped is tolerated, then contested (H4);
-//! - L4a: a winner that is down is not followed, because no member will be told of its death again. The token goes on, and the
-//!   member waits for another end of the election;
+//! - L4a: a winner that is down is not followed, because no member will be told of its death again. The token moves on, and
+//!   the member waits for another end of the election;
 //! - L7: the wait doubles with every failure, with jitter;
 //! - L8: rounds of the same number are ordered by their initiators' keys, and a member passes on each circuit of a round once.
 //!   So one of several rounds survives, and one of the two copies of a token that a late HOP-ACK makes. That also ends every

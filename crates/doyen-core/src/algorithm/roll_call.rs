@@ -49,7 +49,7 @@ pub trait Reading: Clone + Eq + Hash + Debug + Default {
     /// Its own number has found no other live member.
     fn on_alone(ring: &mut RollCallRing<Self>, cx: &mut Context<'_, RollCallRing<Self>>);
 
-    /// Whether another member's number goes on from here.
+    /// Whether this member passes on another member's number.
     fn passes_on(_: &RollCallRing<Self>, _: &Config) -> bool {
         true
     }

@@ -25,9 +25,9 @@
 //!
 //! Departures, and why:
 //!
-//! - **Who takes over** is not the point here, and no election is held: the lowest member that is not reported down takes
-//!   over when the leader is, or whoever is told to ([`Event::Campaign`]). Terms are dealt out to the members in turn, so
-//!   that no two members ever use the same. Nothing above relies on there being one leader.
+//! - **The succession** is not the point here, and there is no election: the lowest member that is not reported down takes
+//!   over when the leader is, or any member that is told to ([`Event::Campaign`]). Terms are dealt out to the members in
+//!   turn, so that no two members ever use the same. Nothing above relies on there being one leader.
 //! - Channels lose nothing and keep the order. The log of the stable sequencer is on disk before STORED leaves; a member
 //!   that restarts has it, and the leader sends INSTALL to a member that is reported up again.
 

@@ -148,7 +148,7 @@ pub enum Sets {
     Majority,
 }
 
-/// For so many members the smallest difference cover is searched for; above it there are too many to try.
+/// Up to this many members the smallest difference cover is searched for; above that there are too many to try.
 const SMALLEST_COVERS: usize = 31;
 
 /// Perfect difference sets: every residue except zero is exactly one difference. The planes of order 2, 3, 4, 5, 7, 8 and 9.
@@ -176,7 +176,7 @@ impl Sets {
         }
     }
 
-    /// Why there are no such sets for so many members, if there are none.
+    /// Why there are no such sets for this many members, if there are none.
     pub fn suits(self, members: usize) -> Result<(), String> {
         if self != Self::Plane || plane(members).is_some() {
             return Ok(());

@@ -34,7 +34,7 @@ use crate::protocol::{AlgorithmMessage, Family, Kind, NoTimer};
 /// A member that runs Lamport's algorithm.
 pub type Lamport = Member<Requests>;
 
-/// The queue of requests, and what has been heard since its own.
+/// The queue of requests, and the members from which it has received something later than its own.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Requests {
     clock: Clock,

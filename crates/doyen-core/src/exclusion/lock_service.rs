@@ -46,7 +46,7 @@ use crate::protocol::{
     Protocol, Role, View,
 };
 
-/// The election beneath: a quorum, or in explorations what is promised of one ([`succession`]).
+/// The election below: a quorum, or in explorations a model of its guarantees ([`succession`]).
 pub trait Election:
     Explore<Config = Config, Message = quorum::Message, Timer = quorum::Timer, Durable = quorum::Stored>
 {
@@ -69,7 +69,7 @@ pub struct LockService<E = Quorum> {
 /// Messages between the members.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Message {
-    /// Of the election beneath.
+    /// Of the election below.
     Quorum(quorum::Message),
     /// From a client to the grantor.
     Call(Call),
@@ -80,7 +80,7 @@ pub enum Message {
 /// What a member waits for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Timer {
-    /// A timer of the election beneath.
+    /// A timer of the election below.
     Quorum(quorum::Timer),
     /// The end of what an answer to this call can give its client.
     Hold(Round),
@@ -107,8 +107,8 @@ impl<'a, E: Election> Turn<'a, E> {
     }
 }
 
-/// A grant lasts as long as so many vote leases, unless the configuration says otherwise: long enough for a holder to find the
-/// next leader before its grant is over. (A grant of a node lasts 10 s.)
+/// A grant lasts as long as this many vote leases, unless the configuration says otherwise: long enough for a holder to find
+/// the next leader before its grant is over. (A grant of a node lasts 10 s.)
 const GRANT_IN_VOTE_LEASES: u64 = 3;
 
 /// What grantors and clients agree on.

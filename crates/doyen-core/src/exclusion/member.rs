@@ -82,7 +82,7 @@ pub trait Exclusive: Clone + Eq + Hash + Debug {
         None
     }
 
-    /// The member is told that something has gone wrong that a coordinator mends.
+    /// The member is told of a fault that a coordinator repairs.
     fn campaign(&mut self, _turn: &mut Turn<'_, Self>) {}
 }
 
@@ -94,7 +94,7 @@ pub struct Member<A> {
     algorithm: A,
 }
 
-/// The work of one event: who handles it, and the effects so far.
+/// The work of one event: the member that handles it, and the effects so far.
 #[derive(Debug)]
 pub struct Turn<'a, A: Exclusive> {
     /// The member that handles the event.

@@ -9,7 +9,7 @@
 //! | A2 | REQUEST, and it is inside, or waits with an earlier request | raises its clock; defers the REPLY |
 //! | A3 | REQUEST otherwise | raises its clock; REPLY |
 //! | A4 | REPLY while it waits | the last one: enters |
-//! | A5 | Exit | REPLY to all whom it deferred |
+//! | A5 | Exit | REPLY to all that it deferred |
 //!
 //! Cost: 2(N−1) messages for each entry, contended or not, and a delay of 2D. cs425 adds N−1 messages at exit: those are
 //! deferred REPLYs, which 2(N−1) counts already. cs677's delay of 2(N−1) is that of a medium which carries one message at a

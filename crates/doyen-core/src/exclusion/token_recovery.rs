@@ -26,8 +26,8 @@
 //!   the members in turn, so no two members ever use the same, and of two searches the later one wins.
 //! - **When**: a member that waits for too long reports that in the specification. Without a bound on stays inside, a lost
 //!   token cannot be told from a long stay, so here a scenario says when. That includes a token which a member that has not
-//!   heard of a crash yet passes to the crashed one. A search by that member when it hears of it would not do: the token may
-//!   still reach the crashed member's next process.
+//!   heard of a crash yet passes to the crashed one. A search by that member when it learns of the crash would not be
+//!   enough: the token may still reach the crashed member's next process.
 //! - **The literal reading `raises-token`** has no P6: a first draft of the specification let the holder raise its token by itself,
 //!   which makes two tokens of a generation if it passes the token on and crashes before its HAVE arrives.
 //! - Messages are not repeated; a link does that. A member that restarts has forgotten what it was probed for, and takes no
@@ -53,7 +53,7 @@ pub type TokenRecovery = Member<Recovery>;
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Recovery {
     begins: bool,
-    /// The latest generation of which it has heard; none after a restart.
+    /// The latest generation that it knows; none after a restart.
     probed: Option<Term>,
     /// The generation of the token that it holds.
     token: Option<Term>,

@@ -136,7 +136,7 @@ impl Assigner {
         if claims.round <= member.round && config.heeds(Rule::InOrder) {
             return;
         }
-        // It has shown what it leads, and need not wait to hear that it does.
+        // It has shown what it leads, and need not wait for a confirmation.
         let is_first = member.round == Round::default();
         (member.round, member.willing, member.seen) = (claims.round, claims.willing, claims.seen);
         member.held.clear();
@@ -163,7 +163,7 @@ impl Assigner {
         }
     }
 
-    /// A2, A3: a member is heard.
+    /// A2, A3: something arrives from a member.
     fn notice(&mut self, config: &Config, id: NodeId, out: &mut Vec<Effect>) {
         let silence = config.lock.keep_interval() * 2;
         out.push(Effect::SetTimer { timer: Timer::Silent(id), after: silence });

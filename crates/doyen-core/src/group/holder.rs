@@ -59,7 +59,7 @@ impl Holder {
         self.left.is_empty() && self.clients.iter().all(|client| !client.section().is_inside())
     }
 
-    /// A4: what it holds it gives up when a leader that grants has answered.
+    /// A4: it gives up what it holds when a leader that grants has answered.
     pub(super) fn set_willing(&mut self, willing: bool) {
         self.willing = willing;
     }
@@ -134,7 +134,7 @@ impl Holder {
         }
     }
 
-    /// What the last leader told is over. The next one tells everything again.
+    /// The reports of the last leader are out of date. The next one reports everything again.
     pub(super) fn forget_table(&mut self) {
         self.table.fill(None);
         self.seen = Default::default();

@@ -43,11 +43,11 @@ pub enum StackConfig {
     Bare(AnyConfig),
     /// A link, a failure detector, an incarnation filter, or some of them.
     Node(NodeConfig<AnyConfig>),
-    /// The same, and beneath them the sessions of processes.
+    /// The same, and below them the sessions of processes.
     Process(SessionConfig<NodeConfig<AnyConfig>>),
     /// The layer that takes snapshots.
     Recordable(SnapshotConfig<AnyConfig>),
-    /// The same, and the layers of a node beneath it.
+    /// The same, and the layers of a node below it.
     RecordableNode(NodeConfig<SnapshotConfig<AnyConfig>>),
     /// The layer in which members tell each other something.
     Telling(HearsayConfig<AnyConfig>),
@@ -55,7 +55,7 @@ pub enum StackConfig {
     Locks(Config),
     /// Of the quorum, the voting rules alone.
     Voter(Config),
-    /// The same, and the sessions of processes beneath them.
+    /// The same, and the sessions of processes below them.
     VoterProcess(SessionConfig<Config>),
 }
 

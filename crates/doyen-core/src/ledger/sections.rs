@@ -120,8 +120,8 @@ pub fn out_of_order(
     Some(Contradiction::new(Invariant::CausalOrder, facts))
 }
 
-/// Two tokens of one generation, if there are. `tokens` are all that are held or under way: where each is, in words whose
-/// subject is a member, and its generation.
+/// Two tokens of one generation, if there are two. `tokens` are all that are held or under way: where each is, in words
+/// whose subject is a member, and its generation.
 pub fn two_tokens(tokens: impl IntoIterator<Item = (Fact, Term)>) -> Option<Contradiction> {
     let mut seen: SortedMap<Term, Fact> = SortedMap::new();
     tokens.into_iter().find_map(|(place, generation)| {

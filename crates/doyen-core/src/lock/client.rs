@@ -19,7 +19,7 @@ pub enum Event {
     Exit,
     /// An armed timer fired.
     Timer(Timer),
-    /// The leader answers. What a member answers that does not lead is no answer.
+    /// The leader answers. The answer of a member that does not lead does not count.
     Answer(Answer),
 }
 

@@ -1,4 +1,4 @@
-//! The leader's half: who holds which lock, who waits, and in which order.
+//! The leader's half: the holder of each lock, and the queue of waiting clients.
 //!
 //! Every member has one. It acts only while its host says, at each event, in which term the member holds a valid lease; with
 //! the first lease of a new term it begins again with an empty table, and settles.

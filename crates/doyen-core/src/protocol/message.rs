@@ -39,7 +39,7 @@ pub trait Message: Clone + Eq + Hash + Debug + fmt::Display + Serialize {
         0
     }
 
-    /// Whether it is background traffic, which goes on even if nothing is to be done. A run is quiet when only such
+    /// Whether it is background traffic, which continues even if nothing is to be done. A run is quiet when only such
     /// messages are under way.
     #[inline]
     fn is_background(&self) -> bool {

@@ -60,7 +60,7 @@ macro_rules! with_algorithms {
 
 pub(super) use with_algorithms;
 
-/// Evaluates an expression for the algorithm at hand: `dispatch!(algorithm, P => expression)`, where `P` is the type of the
+/// Evaluates an expression for the given algorithm: `dispatch!(algorithm, P => expression)`, where `P` is the type of the
 /// protocol that is named.
 macro_rules! dispatch {
     (@ $algorithm:expr, $P:ident, $body:expr; $($name:ident: $protocol:path,)*) => {

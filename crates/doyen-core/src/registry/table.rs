@@ -49,7 +49,7 @@ pub(super) enum Trait {
     /// keep the order of messages. Not so with Ricart and Agrawala: a REPLY carries no clock, and a third member that has heard
     /// of a request may reply to one that has not, which then asks again with an earlier time.
     OrdersRequests,
-    /// One member enters at most so often while another one waits.
+    /// One member enters at most this often while another one waits.
     Overtaken(u32),
     /// The same if links keep the order of messages. Twice: with a REPLY from before the request, and with one earlier time.
     OvertakenIfFifo(u32),

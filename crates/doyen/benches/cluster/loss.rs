@@ -93,7 +93,7 @@ fn run(program: &Path, profile: &'static str, percent: u32, time: Duration) -> O
     let mut trial = Trial::found_at(&plan, places.collect());
     let folder = memory_folder(&trial);
     let trace_of = |member| folder.join(format!("trace-{member}"));
-    // The best first, so that it leads: whoever else did would hand over to it while datagrams are lost.
+    // The best first, so that it leads: any other leader would transfer leadership to it while datagrams are lost.
     for member in trial.everybody().into_iter().rev() {
         trial.run_with(member, &["--trace", trace_of(member).to_str().expect("a plain path")]);
     }

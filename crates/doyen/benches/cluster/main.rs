@@ -5,9 +5,9 @@
 //! and the clock of the machine, the time until another holds a lease, and the time until the last of the four that are
 //! left follows it. Before each kill everybody has been following the same leader for a while.
 //!
-//! **Hand-over.** The leader is told to resign; its successor says for how long nobody led.
+//! **Hand-over.** The leader is told to resign; its successor reports how long no member led.
 //!
-//! **Crash hand-over** and **moves** of a job, beneath `doyen run`: `crash.rs`, `moves.rs`.
+//! **Crash hand-over** and **moves** of a job, under `doyen run`: `crash.rs`, `moves.rs`.
 //!
 //! **Loss.** Datagrams are lost, and nothing else goes wrong: `loss.rs`.
 //!

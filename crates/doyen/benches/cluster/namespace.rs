@@ -53,7 +53,7 @@ impl Namespace {
 
 impl Drop for Namespace {
     fn drop(&mut self) {
-        // One that cannot be removed is in nobody's way.
+        // A namespace that cannot be removed does no harm.
         let _ = Command::new("ip").args(["netns", "del", &self.0]).output();
     }
 }

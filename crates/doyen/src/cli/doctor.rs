@@ -280,7 +280,7 @@ impl List {
         let keys = &answer.keys;
         match (&keys.in_file, &keys.problem) {
             (None, Some(problem)) if !is_unset(problem) => {
-                let fix = "mend the file before the next restart, which would fail";
+                let fix = "correct the file before the next restart, which would fail";
                 self.add(Severity::Must, name, problem.clone(), fix);
             }
             (Some(file), _) if *file != keys.in_use => {
@@ -304,13 +304,13 @@ impl List {
         match (status.job_failure(), retiring) {
             (Some(failure), retiring) if failure.of == JobPart::NotLeader => {
                 let effect = retiring.unwrap_or_else(|| "can start nothing".to_owned());
-                let fix = "mend the hook, which is run again until it succeeds; `doyen reload` adopts another one";
+                let fix = "fix the hook, which is run again until it succeeds; `doyen reload` adopts another one";
                 self.add(Severity::Must, name, format!("{effect}: {failure}"), fix);
             }
             // Once is not enough: it may have been started again and run well.
             (Some(failure), _) if leads && failure.times > 1 => {
                 let fix = format!(
-                    "mend it there, or let another member lead: `doyen drain {name}`; its log says more"
+                    "fix it there, or let another member lead: `doyen drain {name}`; its log says more"
                 );
                 self.add(Severity::Must, name, format!("leads, and {failure}"), fix);
             }

@@ -313,7 +313,7 @@ fn read(path: &Path) -> io::Result<(String, Option<String>)> {
     file.read_to_string(&mut text)?;
     let (mode, owner, path) = (meta.mode() & 0o777, meta.uid(), path.display());
     let me = rustix::process::geteuid().as_raw();
-    // A pipe or a terminal is what the user himself made of it.
+    // A pipe or a terminal was chosen by the user.
     let writers = match meta.is_file() {
         true if mode & 0o022 != 0 => Some(format!(
             "other users can write it (mode {mode:04o}), and it may name commands that the node runs; run \

@@ -51,7 +51,7 @@ proptest! {
         datagram(&bytes);
     }
 
-    /// Somebody with the key who makes datagrams as they should be, and puts anything into them.
+    /// A sender with the key, which makes well-formed datagrams with any content.
     #[test]
     fn no_member_stops_a_node(
         ids in (0..4_u32, 0..4_u32),

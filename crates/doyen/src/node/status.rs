@@ -613,7 +613,8 @@ impl MemberStatus {
             failures if self.failed_ms_ago.is_some() => format!(" {failures} times, last"),
             failures => format!(" {failures} times"),
         };
-        // A node of an earlier release does not say when it failed; nor does anyone before a new leader has counted it.
+        // A node of an earlier release does not say when it failed; nor does any node before a new leader has counted
+        // it.
         let ago = self.failed_ms_ago.map(|ago| format!("{} ago", rounded_up(ago)));
         let lasting = match self.penalty_remaining_ms {
             Some(left) => format!("for another {}", rounded_up(left)),

@@ -91,7 +91,9 @@ fn what_needs_a_restart_or_is_wrong_is_refused_and_nothing_changes() {
     let text = before.replace("profile = \"lan\"", "profile = \"wan\"");
     assert_ne!(text, before, "another profile");
     fs::write(config(&trial, 1), text).expect("it is written");
-    refused(": timing.profile needs a restart: current leases and vote leases depend on it; nothing");
+    refused(
+        ": timing.profile needs a restart: current leases and vote leases depend on it; nothing",
+    );
     edit(&trial, 1, "log = \"loud\"\n", "", ("priority = 1\n", "priority = 1\n"));
     let here = reload(&trial, 1);
     assert_eq!(here.status.code(), Some(2), "so that `systemctl reload` fails: {here:?}");

@@ -419,7 +419,7 @@ impl Quorum {
         self.await_turn_after(wait, cx);
     }
 
-    /// It no longer campaigns. A follower that asks to take over goes on: see [`stop_takeover`](Self::stop_takeover).
+    /// It no longer campaigns. A follower that asks to take over continues: see [`stop_takeover`](Self::stop_takeover).
     pub(super) fn stop_campaign(&mut self, cx: &mut Cx<'_>) {
         if matches!(self.role, Role::PreCandidate(_)) {
             cx.cancel_timer(Timer::PreVote);

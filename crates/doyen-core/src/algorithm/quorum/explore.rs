@@ -1,4 +1,4 @@
-//! What only explorers need: canonical forms, and two reduced protocols.
+//! For explorers only: canonical forms, and two reduced protocols.
 
 mod canonical;
 pub mod voter;

@@ -134,7 +134,7 @@ impl Quorum {
         if let Some(preference) = self.ranking.hear(heartbeat.preference, is_new) {
             self.send(from, Body::Prefer { preference }, cx);
         }
-        // Its patience with a lower-ranked leader goes on, even if other attributes are measured in the meantime.
+        // Its wait under a lower-ranked leader continues, even if other attributes are measured in the meantime.
         if is_new || self.ranking.preferred() != preferred {
             self.stop_takeover(cx);
         }

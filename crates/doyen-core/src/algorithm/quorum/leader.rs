@@ -5,16 +5,16 @@
 //! the time of *sending*, by construction and without a clock, and the host publishes the timer's deadline. An
 //! acknowledgement of a round whose timer has fired has no effect.
 //!
-//! An elected member that has no lease when it sends its second heartbeat may be unreachable for the others. It goes on for
-//! the time of two vote leases, but no longer answers "higher", so that it keeps no other member from campaigning.
+//! An elected member that has no lease when it sends its second heartbeat may be unreachable for the others. It continues
+//! for the time of two vote leases, but no longer answers "higher", so that it keeps no other member from campaigning.
 //!
-//! **A lapse is not a change of leader.** A leader whose lease lapses must not act and may vote. But it goes on asking for a
-//! lease in the same term, for two heartbeats and a round trip at most, until it learns of a later term: a stall of the
+//! **A lapse is not a change of leader.** A leader whose lease lapses must not act and may vote. But it continues to ask for
+//! a lease in the same term, for two heartbeats and a round trip at most, until it learns of a later term: a stall of the
 //! machine or a few lost datagrams then cost a *gap*, not an election. This departs from rules 7 and 9 of the specification
 //! (5.3), as its amendment 7.3 demands. It is safe, because the proof does not need a lease to be without gaps. A resumed
 //! lease rests on a round that was sent after the lapsed one and that a majority acknowledged; each of these members had
-//! stored no later term by then, and votes for no other member until its vote lease is over. A majority that elected
-//! another leader in the meantime would share a member with it, and that member refuses the earlier term. The same holds for the
+//! stored no later term by then, and votes for no other member until its vote lease is over. A majority that elected another
+//! leader in the meantime would share a member with it, and that member refuses the earlier term. The same holds for the
 //! leader itself: once it has voted in a later term it no longer leads in this one. Two conditions must hold. A round whose
 //! timer has fired never counts again, the lapsed one included; and programs that act under the lease compare its deadline
 //! with the clock. The third gap within one tenure ends the leadership and counts as a failure.
@@ -255,7 +255,7 @@ impl Quorum {
         }
         cx.rule("Q7");
         leader.lease = None;
-        // The limit of gaps is not a safety rule: without pre-votes a leader may go on after any number of them.
+        // The limit of gaps is not a safety rule: without pre-votes a leader may continue after any number of them.
         let counted = if cx.config.quorum.keeps(Rule::PreVote) { LAST_GAP } else { 1 };
         leader.gaps = (leader.gaps + 1).min(counted);
         if cx.config.quorum.keeps(Rule::LapsedRoundIsOver) {

@@ -9,7 +9,7 @@
 //! Nothing else changes. Leases are renewed and end as ever. A leader whose lease lapses may renew it in the same term, and
 //! because no other member could replace it, it asks for that until the pause is over, however long it was cut off. If the
 //! leader dies, its guardian releases the lease, and there is no leader until the pause is over. (Patroni's pause is another
-//! thing: there a primary goes on without its lock.)
+//! thing: there a primary continues without its lock.)
 //!
 //! **A pause needs no leader.** Any member accepts the command, since ending a pause matters most when there is no leader.
 //! Every pause has a number, which is higher than that of any pause its member knows of, and the id of that member, which
@@ -146,7 +146,7 @@ impl Quorum {
         }
     }
 
-    /// Arms the timer of the next step, if elections are paused. After a restart the pause goes on.
+    /// Arms the timer of the next step, if elections are paused. After a restart the pause continues.
     pub(super) fn count_down(&mut self, cx: &mut Cx<'_>) {
         match self.latest_pause().filter(|pause| !pause.is_over()) {
             Some(pause) => cx.set_timer(Timer::Pause, pause.step()),

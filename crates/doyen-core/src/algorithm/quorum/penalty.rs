@@ -21,15 +21,15 @@
 //!   it steps down (RELEASE): they neither suspect it nor leave it out when they let higher-ranked members go first.
 //!   Followers that were restarted remember nothing of it, and suspect it not.
 //!
-//! **The leader counts.** Its heartbeats carry all penalties, each with the time that is left, and every follower takes
-//! them over in place of its own: all members rank and show the same. What a follower knows of its own failures and the
-//! leader does not is in the rank that it reports, with the term of the failure; the leader adds it if that is later than the
-//! last failure that it knows. What other members have counted and the leader has not is dropped: a member that was merely
-//! cut off from a leader which led on has seen no failure. A restarted member is told its penalty when it is welcomed.
+//! **The leader counts.** Its heartbeats carry all penalties, each with the time that is left, and every follower takes them
+//! over in place of its own: all members rank and show the same. What a follower knows of its own failures and the leader
+//! does not is in the rank that it reports, with the term of the failure; the leader adds it if that is later than the last
+//! failure that it knows. What other members have counted and the leader has not is dropped: a member that was only cut off
+//! from a leader that kept leading has seen no failure. A restarted member is told its penalty when it is welcomed.
 //!
 //! **Time.** A timer ends each penalty. It is armed again with every heartbeat, for the time that the leader says is left.
 //! The leader subtracts the heartbeat interval from that at every heartbeat, so it needs no clock. Without a leader the
-//! timers go on.
+//! timers continue.
 //!
 //! **Streaks.** Each penalty lasts twice as long as the one before, up to 64 times as long, until the member has led for a
 //! whole tenure; even if the earlier penalty has decayed. So a member that can win but cannot lead, because its heartbeats

@@ -4,14 +4,14 @@
 //! as long as the longest vote lease that it may have given can last, or until it accepts a heartbeat (`follower.rs` says why
 //! that is enough).
 //!
-//! **A restored copy of the disk** (a nightly backup) has the right incarnation and an old term: the member may have voted in
-//! terms that it knows nothing about. So a member that starts sends HELLO, and each other member answers with the latest term
-//! in which it has seen it. If that is later than the term that the disk held *at the start*, the member halts for good. The
-//! current term would not do: a heartbeat that arrives before the answer raises it. Nor may the member send anything in a
-//! later term before it is answered, or the answer would be about this incarnation: it sends nothing but HELLO to a member
-//! that has not answered, however long that takes, and accepts no heartbeat from it. It repeats HELLO for a while, and
-//! later whenever it receives from a member that has not answered yet, or would send something to it. (A copy from an earlier
-//! incarnation is found by the sessions beneath.)
+//! **A restored copy of the disk** (a nightly backup) has the right incarnation and an old term: the member may have voted
+//! in terms that it knows nothing about. So a member that starts sends HELLO, and each other member answers with the latest
+//! term in which it has seen it. If that is later than the term that the disk held *at the start*, the member halts for
+//! good. The current term would not do: a heartbeat that arrives before the answer raises it. Nor may the member send
+//! anything in a later term before it is answered, or the answer would be about this incarnation: it sends nothing but HELLO
+//! to a member that has not answered, however long that takes, and accepts no heartbeat from it. It repeats HELLO for a
+//! while, and later whenever it receives from a member that has not answered yet, or would send something to it. (A copy
+//! from an earlier incarnation is found by the sessions below.)
 //!
 //! A member that lost its disk may *rejoin* at the operator's request. It asks every other member and waits for all of them.
 //! Every candidate that it voted for had stored that term before it asked, so the latest of all terms is at least the last

@@ -1,7 +1,7 @@
 //! Transfer of leadership, and the operator's commands.
 //!
 //! A transfer has two steps. First the leader's view becomes *retiring*: no new work may start under its lease, and
-//! heartbeats go on. Its host stops the running work, waits until every permit is over and reports
+//! heartbeats continue. Its host stops the running work, waits until every permit is over and reports
 //! [`Retired`](crate::protocol::Event::Retired). Only then the leader gives up the lease, tells its successor to campaign at
 //! once and releases the other members from their vote leases. So downtime is as short as possible, and there is no overlap.
 //!

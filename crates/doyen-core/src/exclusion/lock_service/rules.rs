@@ -1,4 +1,4 @@
-//! The rules of the lock service in words, without those of the quorum beneath. G11 is the resource's.
+//! The rules of the lock service in words, without those of the quorum below. G11 is the resource's.
 
 rule_texts! {
     "G1" "asks for the lock":

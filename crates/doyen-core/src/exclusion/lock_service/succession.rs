@@ -1,5 +1,5 @@
-//! What the lock service is promised by the election beneath it, as an election of its own, for explorers: leases of leaders
-//! with rising terms, of which one ends before the next begins. A quorum beneath the same clients has more states than can be
+//! What the election below guarantees to the lock service, as a separate election, for explorers: leases of leaders with
+//! rising terms, of which one ends before the next begins. A quorum below the same clients has more states than can be
 //! explored; `doyen check --algorithm quorum` shows that it keeps the promise.
 //!
 //! | event | action |

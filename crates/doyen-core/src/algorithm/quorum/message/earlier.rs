@@ -1,8 +1,9 @@
 //! What the release before this one sent and stored, so that members can be upgraded one after the other.
 //!
-//! It knew neither pauses nor the reason of a RELEASE, told no penalties with its heartbeats, and took a shutdown for a
-//! resignation. What it says is read as if it knew nothing of these; what it is told leaves them out. So a member that has
-//! not been upgraded does not keep a pause, and its reports of its own failures do not count, because they name no term.
+//! It knew neither pauses nor the reason of a RELEASE, sent no penalties with its heartbeats, and treated a shutdown like
+//! a resignation. Its messages are read as if it knew nothing of these; messages to it leave them out. So a member that
+//! has not been upgraded does not keep a pause, and its reports of its own failures do not count, because they name no
+//! term.
 
 use serde::{Deserialize, Serialize};
 
