@@ -209,6 +209,7 @@ impl Founding {
             cluster: self.cluster.clone(),
             member: NodeId(member.id),
             algorithm: self.algorithm,
+            members: self.members.iter().map(|member| NodeId(member.id)).collect(),
         };
         Store::create(&folder.join("state"), &owner, durable)?;
         sync(folder)

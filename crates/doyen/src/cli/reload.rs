@@ -219,6 +219,11 @@ fn without_hooks(error: impl Into<anyhow::Error>) -> String {
 
 /// Whether all that has changed can change while the node runs.
 fn check(old: &Settings, new: &Settings, changed: &[&str]) -> Result<(), String> {
+    if old.owner().members != new.owner().members {
+        return Err("the list of members is fixed, because two lists can elect two leaders; docs/operations.md says how to \
+                    change the members of a cluster; nothing has changed"
+            .to_owned());
+    }
     // What follows from the profile has changed with it.
     let has_other_profile = changed.contains(&"timing.profile");
     let follows =

@@ -9,12 +9,17 @@
 //!     history      the latest changes of leadership, which no rule reads: `history/file.rs`
 //! ```
 //!
-//! **Contents.** The owner, the incarnation, whether the member is still rejoining, and opaque bytes ([`Saved`]): what the
+//! **Contents.** The owner with the list of members, the incarnation, whether the member is still rejoining, and opaque bytes ([`Saved`]): what the
 //! core stores, or the initial record of the algorithm.
 //!
 //! **Versions.** A slot has two checksums: the first one ends its first 512 bytes, which have the layout of version 1, so
-//! that an older program recognizes a newer format; the other one covers the whole slot. Both must match. Slots of versions
-//! 1 and 2 are read and never written: after an upgrade the file has one slot of each until both have been written.
+//! that an older program recognizes a newer format; the other one covers the whole slot. Both must match. Slots of earlier
+//! versions are read and never written: after an upgrade the file has one slot of each until both have been written.
+//!
+//! **The list of members is fixed** once a member has started: two lists could elect two leaders, since a majority of one need
+//! not meet a majority of the other. A state of another list is refused, whichever of the two is the wrong one; to change the
+//! list, an operator creates the cluster again, with a floor for its terms (docs/operations.md). A state of an earlier version
+//! adopts the list of its next start.
 //!
 //! **Writing.** A record goes with the next sequence number into the slot of the older record, and is synced before
 //! [`Store::save`] returns. The highest complete sequence counts, so a torn write leaves the record before, and no member
@@ -73,13 +78,23 @@ pub struct Owner {
     pub member: NodeId,
     /// The algorithm of the records.
     pub algorithm: Algorithm,
+    /// All members, this one included, in the order of their ids.
+    pub members: Vec<NodeId>,
+}
+
+impl Owner {
+    /// The list as it is stored.
+    fn ids(&self) -> Vec<u32> {
+        self.members.iter().map(|member| member.0).collect()
+    }
 }
 
 impl Settings {
     /// The owner of this node's state.
     pub fn owner(&self) -> Owner {
-        let Self { cluster, me, algorithm, .. } = self;
-        Owner { cluster: cluster.clone(), member: *me, algorithm: *algorithm }
+        let Self { cluster, me, algorithm, core, .. } = self;
+        let members = core.members.iter().collect();
+        Owner { cluster: cluster.clone(), member: *me, algorithm: *algorithm, members }
     }
 }
 
@@ -89,6 +104,8 @@ pub struct Store {
     path: PathBuf,
     medium: Medium,
     owner: Owner,
+    /// The ids of all members.
+    members: Vec<u32>,
     incarnation: Incarnation,
     sequence: u64,
     /// The buffer for a record.
@@ -181,6 +198,11 @@ pub enum StoreError {
          cluster with `doyen init --algorithm {expected} --term-floor N`, N above all earlier terms", path.display()
     )]
     OtherAlgorithm { path: PathBuf, found: String, expected: &'static str },
+    /// The member has started with another list of members.
+    #[error(
+        "{}: this member has run in a cluster of the members {stored}, and the configuration lists {listed}; set the list back:          two lists can elect two leaders at once; to change the members of a cluster, stop all of them and create it again          (`doyen init --term-floor N`, docs/operations.md)", path.display()
+    )]
+    OtherMembers { path: PathBuf, stored: String, listed: String },
     /// A newer version of doyen wrote it.
     #[error(
         "{}: a newer doyen wrote this state (format {found}; this one reads up to {}); run that version again",
@@ -268,6 +290,7 @@ impl Store {
             rejoining: false,
             algorithm: Cow::Borrowed(owner.algorithm.name()),
             durable: durable.map_or(Durable::Nothing, |bytes| Durable::Bare(Cow::Borrowed(bytes))),
+            members: owner.ids().into(),
         };
         let mut slot = [0; SLOT];
         record.encode(&mut slot).map_err(failed(&path, "cannot be written"))?;
@@ -284,8 +307,8 @@ impl Store {
             find(folder, owner, OpenOptions::new().read(true).write(true))?;
         check_refusal(&path, folder, &last)?;
 
-        // Byte for byte: a record of version 1 stays one, and the bytes behind it do not change. The next record has
-        // version 2, in the other slot.
+        // Byte for byte: a record of an earlier version stays one, and the bytes behind it do not change. The next record
+        // has the present version, in the other slot.
         let failed = failed(&path, "cannot be written");
         let here = slot::offset(last.sequence);
         let as_found = &image[here as usize..][..SLOT];
@@ -399,6 +422,7 @@ impl Store {
             path: folder.join("state"),
             medium,
             owner: owner.clone(),
+            members: owner.ids(),
             incarnation,
             sequence,
             slot: [0; SLOT],
@@ -427,6 +451,7 @@ impl Store {
             rejoining,
             algorithm: Cow::Borrowed(self.owner.algorithm.name()),
             durable,
+            members: Cow::Borrowed(&self.members),
         };
         record.encode(&mut self.slot)?;
         match &self.medium {
@@ -517,6 +542,12 @@ fn newest(path: &Path, image: &Image, owner: &Owner) -> Result<Record<'static>, 
     if last.durable != Durable::Nothing && last.algorithm != expected {
         let found = last.algorithm.into_owned();
         return Err(StoreError::OtherAlgorithm { path: path(), found, expected });
+    }
+    let (has_started, listed) = (last.incarnation > 0, owner.ids());
+    if has_started && !last.members.is_empty() && *last.members != *listed {
+        let told = |ids: &[u32]| ids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+        let (stored, listed) = (told(&last.members), told(&listed));
+        return Err(StoreError::OtherMembers { path: path(), stored, listed });
     }
     Ok(last)
 }

@@ -603,8 +603,12 @@ fn a_node_whose_member_has_not_finished_rejoining_continues_and_says_what_it_wai
     trial.kill(2);
     let folder = trial.folder_of(2).join("state");
     fs::remove_dir_all(&folder).unwrap();
-    let owner =
-        Owner { cluster: trial.name.clone(), member: NodeId(2), algorithm: Algorithm::Quorum };
+    let owner = Owner {
+        cluster: trial.name.clone(),
+        member: NodeId(2),
+        algorithm: Algorithm::Quorum,
+        members: [1, 2, 3].map(NodeId).to_vec(),
+    };
     let (mut store, _) = Store::rejoin(&folder, &owner).unwrap();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
     let incarnation = Incarnation(now.try_into().unwrap());

@@ -5,7 +5,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 
-use crate::support::{complaint, free_port, new_folder, program};
+use crate::support::{Plan, Trial, complaint, free_port, new_folder, program};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -126,4 +126,38 @@ fn members_are_added_and_removed_and_a_machine_is_replaced_as_documented() {
     assert!(said.ends_with("doyen node --config orders-3/n4/doyen.toml\n"), "{said}");
     operator.start("orders-3/n4");
     operator.succeeds("wait --ready --timeout 60s --config orders-3/n4/doyen.toml");
+}
+
+/// Of the list of five, n1, n4 and n5 would be a majority, and of that of three n2 and n3 are: two leaders at once.
+#[test]
+fn a_member_that_has_run_does_not_start_with_another_list() {
+    let mut trial = Trial::start(&Plan::default());
+    trial.follow(3, &[1, 2, 3]);
+    let file = trial.folder_of(1).join("doyen.toml");
+    let before = fs::read_to_string(&file).expect("a configuration");
+    let [n4, n5] = [4, 5].map(|id| {
+        let address = format!("127.0.0.1:{}", free_port("127.0.0.1"));
+        format!("\n[[member]]\nid = {id}\nname = \"n{id}\"\naddress = \"{address}\"\n")
+    });
+    fs::write(&file, format!("{before}{n4}{n5}")).expect("it is written");
+    let reloaded = trial.command(1, &["reload"]);
+    assert_eq!(reloaded.status.code(), Some(1), "{reloaded:?}");
+    let told = complaint(&reloaded);
+    assert!(
+        told.contains("the list of members is fixed") && told.contains("nothing has changed"),
+        "{told}"
+    );
+
+    trial.stop(1);
+    for command in [&["node", "--check"][..], &["node"], &["rejoin"]] {
+        let refused = trial.command(1, command);
+        assert_eq!(refused.status.code(), Some(2), "{command:?}: {refused:?}");
+        let told = complaint(&refused);
+        let lists =
+            "of the members 1, 2, 3, and the configuration lists 1, 2, 3, 4, 5; set the list back";
+        assert!(told.contains(lists), "{command:?}: {told}");
+    }
+    fs::write(&file, before).expect("it is written");
+    trial.run(1);
+    trial.follow(3, &[1, 2, 3]);
 }

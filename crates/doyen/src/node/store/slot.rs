@@ -2,13 +2,13 @@
 //!
 //! ```text
 //!   byte 0     8           10           496            512          2032            2048
-//!        magic │ version 3 │ record ... │ checksum 16  │ ... record │ checksum 16   │
+//!        magic │ version 4 │ record ... │ checksum 16  │ ... record │ checksum 16   │
 //!        └── what the first covers ─────┘              │            │
 //!        └── what the last covers, the first checksum included ─────┘
 //! ```
 //!
 //! The record is encoded by postcard, then zeros; it continues after the first checksum. A slot of version 1 ends at byte
-//! 512. The first 512 bytes keep that layout in every later version, so that a state of a newer doyen is distinguished from
+//! 512. Before version 4 a record had no list of members: where the list would be are zeros, which is the empty list. The first 512 bytes keep that layout in every later version, so that a state of a newer doyen is distinguished from
 //! a damaged one: a program that knows only version 1 finds a correct checksum and an unknown version. The checksums are the
 //! first bytes of a SHA-256: they protect against accidents, not against attackers, who could compute them too.
 
@@ -27,7 +27,7 @@ pub(super) const FILE: usize = 2 * STRIDE;
 pub(super) type Image = [u8; FILE];
 
 /// The version of the format that this program writes.
-pub(super) const VERSION: u16 = 3;
+pub(super) const VERSION: u16 = 4;
 const MAGIC: [u8; 8] = *b"doyen\0st";
 const HEAD: usize = MAGIC.len() + size_of::<u16>();
 const CHECKSUM: usize = 16;
@@ -45,6 +45,14 @@ pub const LONGEST_CLUSTER: usize = 64;
 const _: () = assert!(crate::config::LONGEST_NAME <= LONGEST_CLUSTER, "every name fits");
 /// The longest durable state of a node.
 pub const LONGEST_DURABLE: usize = 1500;
+/// What a list of members takes at most: its length, and five bytes for each id.
+const LONGEST_LIST: usize = 1 + 5 * crate::config::members::MOST_MEMBERS;
+/// What the rest of a record takes at most: numbers, and the name of the algorithm.
+const LONGEST_REST: usize = 64;
+const _: () = assert!(
+    LONGEST_REST + LONGEST_CLUSTER + LONGEST_DURABLE + LONGEST_LIST <= BODY,
+    "every record fits"
+);
 
 /// A record.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -58,6 +66,8 @@ pub(super) struct Record<'a> {
     pub(super) rejoining: bool,
     pub(super) algorithm: Cow<'a, str>,
     pub(super) durable: Durable<'a>,
+    /// The ids of all members, in rising order. Empty: of an earlier version, which did not store them.
+    pub(super) members: Cow<'a, [u32]>,
 }
 
 /// The durable state. Version 1 had an `Option` here, which has the encoding of the first two variants; version 2 had the
@@ -151,7 +161,7 @@ impl Record<'_> {
         let record = match u16::from_le_bytes([slot[MAGIC.len()], slot[MAGIC.len() + 1]]) {
             // The bytes after 512 do not belong to it.
             1 => postcard::from_bytes(before),
-            2 | VERSION if fits(LAST_SUM) => {
+            2 | 3 | VERSION if fits(LAST_SUM) => {
                 let mut body = [0; BODY];
                 body[..BEFORE].copy_from_slice(before);
                 body[BEFORE..].copy_from_slice(after);
@@ -174,6 +184,7 @@ mod tests {
     use doyen_core::registry::Algorithm;
 
     use super::*;
+    use crate::config::members::MOST_MEMBERS;
 
     const OLD: Record<'_> = Record {
         sequence: 6,
@@ -183,10 +194,15 @@ mod tests {
         rejoining: false,
         algorithm: Cow::Borrowed("quorum"),
         durable: Durable::EarlierBare(Cow::Borrowed(b"the older record")),
+        members: Cow::Borrowed(&[]),
     };
     /// It is long enough to go around the first checksum.
-    const NEW: Record<'_> =
-        Record { sequence: 7, durable: Durable::Kept(Cow::Borrowed(&[0xd7; 600])), ..OLD };
+    const NEW: Record<'_> = Record {
+        sequence: 7,
+        durable: Durable::Kept(Cow::Borrowed(&[0xd7; 600])),
+        members: Cow::Borrowed(&[1, 2, 300]),
+        ..OLD
+    };
 
     /// `OLD` as the program wrote it that had version 1 only: what is not zero of it, and its checksum.
     const FIRST_VERSION: (&str, &str) = (
@@ -248,32 +264,46 @@ mod tests {
 
     /// The bytes were computed by another program (Python), from the description at the head of this file.
     #[test]
-    fn a_slot_of_version_3_is_written_exactly_so_and_one_of_version_2_is_read() {
-        let slot = |head: &str, sums: [&str; 2]| {
+    fn a_slot_of_this_version_is_written_exactly_so_and_those_of_versions_2_and_3_are_read() {
+        let slot = |head: &str, list: &str, sums: [&str; 2]| {
             let mut slot = bytes(head);
             slot.resize(496, 0xd7);
             slot.extend(bytes(sums[0]));
             slot.resize(512 + 600 - 464, 0xd7);
+            slot.extend(bytes(list));
             slot.resize(2032, 0);
             slot.extend(bytes(sums[1]));
             slot
         };
+        let read = |slot: &[u8]| {
+            let mut image = [0; FILE];
+            image[..SLOT].copy_from_slice(slot);
+            Record::newest(&image)
+        };
         let record = Record { sequence: 300, rejoining: true, ..NEW };
         let written = slot(
-            "646f79656e0073740300ac02066f72646572730309010671756f72756d04d804",
-            ["d1af406465a8ab03b2111e6ec5e893e8", "d5c45e96ddc2f0bf0ee079ec4dd8a8cc"],
+            "646f79656e0073740400ac02066f72646572730309010671756f72756d04d804",
+            "030102ac02",
+            ["c874447f0003b31e09e2fc56f860a939", "618243fe0b84c3a32721b5cae9e9fdd9"],
         );
         let mut image = [0; FILE];
         put(&record, &mut image);
         assert_eq!(&image[..SLOT], written);
-        assert_eq!(Record::newest(&image), Ok(record.clone()));
-        let earlier = slot(
+        assert_eq!(read(&written), Ok(record.clone()));
+        let version_3 = slot(
+            "646f79656e0073740300ac02066f72646572730309010671756f72756d04d804",
+            "",
+            ["d1af406465a8ab03b2111e6ec5e893e8", "d5c45e96ddc2f0bf0ee079ec4dd8a8cc"],
+        );
+        let unlisted = Record { members: Cow::Borrowed(&[]), ..record };
+        assert_eq!(read(&version_3), Ok(unlisted.clone()));
+        let version_2 = slot(
             "646f79656e0073740200ac02066f72646572730309010671756f72756d02d804",
+            "",
             ["65aa9f6d3538232522d957a37f704fd5", "9ca2a42340a7f5a748b36a55aa3832c9"],
         );
-        image[..SLOT].copy_from_slice(&earlier);
         let durable = Durable::EarlierKept(Cow::Borrowed(&[0xd7; 600]));
-        assert_eq!(Record::newest(&image), Ok(Record { durable, ..record }));
+        assert_eq!(read(&version_2), Ok(Record { durable, ..unlisted }));
     }
 
     #[test]
@@ -341,25 +371,27 @@ mod tests {
         }
     }
 
+    const LATER: u16 = VERSION + 1;
+
     /// A later version is known by its first 512 bytes, whatever follows them.
     #[test]
     fn a_later_version_is_told_from_damage() {
         let mut image = before();
         let slot = offset(NEW.sequence) as usize;
         put(&NEW, &mut image);
-        image[slot + MAGIC.len()] = 4;
+        image[slot + MAGIC.len()] = LATER as u8;
         assert_eq!(Record::newest(&image), Ok(OLD), "its checksum does not fit");
         let sum = checksum(&image[slot..][..FIRST_SUM.start]);
         image[slot..][FIRST_SUM].copy_from_slice(&sum);
-        assert_eq!(Record::newest(&image), Err(Flaw::Newer(4)));
+        assert_eq!(Record::newest(&image), Err(Flaw::Newer(LATER)));
     }
 
     /// What the program that had version 1 only looks at.
     #[test]
-    fn version_1_sees_that_version_3_is_newer() {
+    fn version_1_sees_that_this_version_is_newer() {
         let mut image = [0; FILE];
         put(&OLD, &mut image);
-        assert_eq!(image[..10], *b"doyen\0st\x03\0");
+        assert_eq!(image[..10], *b"doyen\0st\x04\0");
         assert_eq!(image[496..512], Sha256::digest(&image[..496])[..16]);
     }
 
@@ -386,6 +418,7 @@ mod tests {
             rejoining: true,
             algorithm: names.into_iter().max_by_key(|name| name.len()).unwrap().into(),
             durable: Durable::Kept(Cow::Borrowed(&durable)),
+            members: vec![u32::MAX; MOST_MEMBERS].into(),
         };
         let mut image = [0; FILE];
         put(&longest, &mut image);

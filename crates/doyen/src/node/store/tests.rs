@@ -14,7 +14,12 @@ use crate::config::members::MOST_MEMBERS;
 use crate::scratch::{Scratch, as_nobody, set_mode};
 
 fn owner() -> Owner {
-    Owner { cluster: "orders".to_owned(), member: NodeId(2), algorithm: Algorithm::Quorum }
+    Owner {
+        cluster: "orders".to_owned(),
+        member: NodeId(2),
+        algorithm: Algorithm::Quorum,
+        members: [1, 2, 3].map(NodeId).to_vec(),
+    }
 }
 
 fn created() -> Scratch {
@@ -140,7 +145,7 @@ fn a_state_of_version_1_is_continued() {
 
     // One slot of each version: what was found is there as it was, for the case that the other one is torn.
     let after = fs::read(&path).unwrap();
-    assert_eq!((after[8], after[4096 + 8]), (3, 1));
+    assert_eq!((after[8], after[4096 + 8]), (4, 1));
     assert_eq!(after[4096..], before[4096..]);
     for cut in [10, 511, 512, 513, SLOT - 1] {
         let mut torn = before;
@@ -153,7 +158,7 @@ fn a_state_of_version_1_is_continued() {
     save_once(&folder, &[7; LONGEST_DURABLE]);
     assert_eq!(open(&folder).durable, kept(&[7; LONGEST_DURABLE]));
     let after = fs::read(&path).unwrap();
-    assert_eq!((after[8], after[4096 + 8]), (3, 3), "both have been written");
+    assert_eq!((after[8], after[4096 + 8]), (4, 4), "both have been written");
 }
 
 #[test]
@@ -268,6 +273,25 @@ fn what_another_algorithm_stored_is_not_read() {
     drop(store);
     let refused = refusal(&folder, &owner()).to_string();
     assert!(refused.contains("was stored by `bully`"), "{refused}");
+}
+
+#[test]
+fn a_member_that_has_started_keeps_to_its_list() {
+    let folder = created();
+    let longer = Owner { members: [1, 2, 3, 4, 5].map(NodeId).to_vec(), ..owner() };
+    // No list has counted before the first start.
+    drop(Store::open(&folder, &longer).unwrap());
+    let refused = refusal(&folder, &owner()).to_string();
+    let told =
+        "has run in a cluster of the members 1, 2, 3, 4, 5, and the configuration lists 1, 2, 3;";
+    assert!(refused.contains(told), "{refused}");
+    let rejoined = Store::rejoin(&folder, &owner()).unwrap_err();
+    assert!(
+        matches!(rejoined, StoreError::OtherMembers { .. }),
+        "nor is it thrown away: {rejoined}"
+    );
+    let opened = Store::open(&folder, &longer).expect("the refused starts change nothing");
+    assert_eq!(opened.incarnation, Incarnation(2));
 }
 
 #[test]
