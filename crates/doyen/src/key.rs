@@ -40,6 +40,11 @@ pub use file::{KeyFile, KeyFileError, KeyReaders};
 /// The prefix of a key, with its version.
 const PREFIX: &str = "doyen-key-1:";
 
+/// Whether this looks like the text of a key file, whatever else is in it.
+pub(crate) fn is_key_file(text: &str) -> bool {
+    text.lines().any(|line| line.trim_start().starts_with(PREFIX))
+}
+
 /// A rotation needs two keys, and an interrupted one a few more.
 const MOST: usize = 16;
 

@@ -14,6 +14,7 @@ use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
 use super::schema::{self, KEYS, Key, MEMBER, TABLES, keys_of, nearest};
+use crate::key::is_key_file;
 
 /// The variable that names the configuration file.
 const FILE_VARIABLE: &str = "DOYEN_CONFIG";
@@ -245,6 +246,13 @@ impl Layers {
     pub(super) fn add_text(&mut self, path: &Path, text: &str, folder: &Path) {
         let base = folder.join(path.parent().unwrap_or(Path::new("")));
         let name = path.display().to_string();
+        if is_key_file(text) {
+            // Its lines are secret.
+            self.problems
+                .push(format!("{name}: this is a key file; give a configuration (doyen.toml)"));
+            self.is_incomplete = true;
+            return;
+        }
         let (document, errors) = DeTable::parse_recoverable(text);
         let mut parser = Parser { file: &name, text, base: &base, mistakes: Vec::new() };
         let mut layer = Layer::default();
@@ -349,7 +357,10 @@ impl Parser<'_> {
         let number = self.text.get(..position).unwrap_or(self.text).matches('\n').count();
         let line = self.text.lines().nth(number).unwrap_or_default().trim();
         let message: Vec<&str> = error.message().split_whitespace().collect();
-        self.mistakes.push((position, format!("{origin}: {}, in `{line}`", message.join(" "))));
+        // A file that is no configuration may hold a secret.
+        let is_setting = line.starts_with('[') || line.contains(" =") || line.contains("= ");
+        let place = if is_setting { format!(", in `{line}`") } else { String::new() };
+        self.mistakes.push((position, format!("{origin}: {}{place}", message.join(" "))));
     }
 
     /// Reads an entry at the top of the file.

@@ -456,6 +456,15 @@ fn textbook_algorithms_run_hardened_and_with_a_warning() {
 }
 
 #[test]
+fn no_line_of_a_file_that_is_no_configuration_is_shown() {
+    let secret = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
+    let keys = Scene::new(&format!("# one\ndoyen-key-1:{secret}   # May\n")).problems();
+    assert_eq!(keys, ["doyen.toml: this is a key file; give a configuration (doyen.toml)"]);
+    let other = Scene::new(&format!("{secret}\n")).problems();
+    assert!(other[0].starts_with("doyen.toml:1: ") && !other[0].contains("9f86"), "{other:?}");
+}
+
+#[test]
 fn a_variable_that_nothing_reads_is_warned_of() {
     let scene = Scene::new(THREE).variable("DOYEN_STATEDIR", "x").variable("DOYEN_LOG", "debug");
     // The command line reads it.
