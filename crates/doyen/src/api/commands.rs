@@ -31,7 +31,7 @@ use super::report::Name;
 use super::{App, SecretReloader};
 use crate::clock;
 use crate::node::CommandError;
-use crate::node::status::{MemberStatus, Status, seconds};
+use crate::node::status::{MemberStatus, Paused, Status, seconds};
 
 /// The name of the security scheme in the document.
 const SCHEME: &str = "admin_secret";
@@ -171,13 +171,13 @@ async fn transfer(call: Call<Transfer>) -> Result<Accepted, Problem> {
     let to = call.app.member(&call.body.to)?;
     let status = call.app.handle.status();
     let does = format!("transfers leadership to {}", to.name);
-    let again = takes_over_again(&status, to.id).map(|higher| {
+    let again = preferred_over(&status, to.id).or_else(|| takes_over_again(&status, to.id).map(|higher| {
         format!(
             "{higher} has a higher priority and takes over again after a while, unless preemption.policy is never; \
              `doyen prefer {} --for 2h` keeps it from that",
             to.name
         )
-    });
+    }));
     let note = replaces_transfer(&status).or(again);
     call.give(AdminCommand::Transfer { to: to.id }, Effect { does, note }).await
 }
@@ -189,6 +189,16 @@ fn replaces_transfer(status: &Status) -> Option<String> {
         "this replaces the transfer that {} began {} ago and has not completed",
         status.name,
         seconds(retiring.as_secs())
+    ))
+}
+
+/// Says that another member is preferred: it takes over again at once.
+fn preferred_over(status: &Status, leader: NodeId) -> Option<String> {
+    let preferred = status.preference.filter(|it| it.member != leader)?;
+    let name = &status.member(preferred.member).filter(|it| it.eligible && it.reachable)?.name;
+    let left = seconds(preferred.remaining_ms.div_ceil(1000));
+    Some(format!(
+        "{name} is preferred for another {left} and takes over again at once; `doyen prefer {name} --for 0s` ends that"
     ))
 }
 
@@ -288,7 +298,8 @@ async fn pause(call: Call<Pause>) -> Result<Accepted, Problem> {
         return Err(Kind::BadRequest.with_detail(detail));
     }
     let does = format!("pauses elections for {}", call.body.lasting);
-    let note = unaware(&call.app.handle.status());
+    let status = call.app.handle.status();
+    let note = replaces_pause(&status).or_else(|| unaware(&status));
     call.give(AdminCommand::Pause { lasting }, Effect { does, note }).await
 }
 
@@ -297,6 +308,16 @@ async fn pause(call: Call<Pause>) -> Result<Accepted, Problem> {
 async fn resume(call: Call<Nothing>) -> Result<Accepted, Problem> {
     let note = unaware(&call.app.handle.status());
     call.give(AdminCommand::Resume, Effect { does: "resumes elections".to_owned(), note }).await
+}
+
+/// Says that elections were paused already, by a command that this one replaces.
+fn replaces_pause(status: &Status) -> Option<String> {
+    let Paused { by, remaining_ms, .. } = status.pause?;
+    let left = seconds(remaining_ms.div_ceil(1000));
+    Some(format!(
+        "this replaces the pause for another {left} that {} was told to begin",
+        status.name_of(by)
+    ))
 }
 
 /// Which members do not learn at once of a pause, or of its end.

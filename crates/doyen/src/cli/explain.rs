@@ -96,6 +96,7 @@ fn explanation(status: &Status, history: &[Entry]) -> String {
         Some(leader) => {
             lines.push(format!("{} leads in term {term}", styled(GOOD, status.name_of(leader))));
             lines.extend(status.why.as_ref().map(|why| format!("  {why}")));
+            lines.extend(status.moving().map(|moving| format!("  {moving}")));
             lines.extend(status.work().map(|work| format!("  {} {work}", status.name)));
         }
         None if status.rejoining => {

@@ -97,6 +97,7 @@ fn head(status: &Snapshot) -> String {
         lines.push(format!("{} is preferred for another {left}", status.name_of(preferred.member)));
     }
     lines.extend(status.paused().map(|paused| styled(BAD, paused)));
+    lines.extend(status.moving());
     lines.extend(status.work().map(|work| format!("{name} {work}")));
     lines.extend(
         status.job_failure().map(|failure| format!("{name}: {}", styled(BAD, failure.to_string()))),

@@ -510,6 +510,9 @@ impl Host {
         status.work_ms = self.publisher.work_since().map(lasting);
         status.retiring_ms = self.publisher.retiring_since().map(lasting);
         status.last_leader = self.last_leader(now, lost).filter(|_| status.leader.is_none());
+        let moved = self.circumstance.commanded.as_ref();
+        let moved = moved.filter(|(of, it)| (Some(*of), it.term) == (status.leader, status.term));
+        status.moved_by = moved.map(|(_, it)| it.by.clone());
         self.publish(status);
         self.warn_about_peers(&reachable);
     }

@@ -15,6 +15,8 @@ use doyen_core::time::Span;
 pub(super) struct Diagnostics {
     /// The next leader, if the leader died now.
     pub(super) next: Option<NodeId>,
+    /// The member that this leader was told to transfer leadership to.
+    pub(super) named_successor: Option<NodeId>,
     /// The eligible members by rank, the highest first.
     pub(super) succession: Vec<NodeId>,
     /// The leader that was lost, and how, until the next one is known.
@@ -117,7 +119,8 @@ fn inspect_quorum(quorum: &Quorum, config: &Config, host: &HostView<'_>) -> Diag
         Duration::from_nanos(pause.left.as_nanos() - pause.step().as_nanos())
     });
     Diagnostics {
-        next: quorum.next_leader(config, reaches),
+        next: quorum.named_successor().or_else(|| quorum.next_leader(config, reaches)),
+        named_successor: quorum.named_successor(),
         succession: quorum.succession(config),
         lost_leader: quorum.lost_leader(),
         drained: quorum.is_drained(),

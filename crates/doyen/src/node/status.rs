@@ -63,6 +63,13 @@ pub struct Status {
     /// How long it has been about to transfer leadership, in milliseconds: its role is `retiring`. Null if it is not.
     #[serde(default)]
     pub retiring_ms: Option<u64>,
+    /// The member that it is about to transfer leadership to, if that was named; null where the highest-ranked will be chosen.
+    #[serde(default)]
+    #[cfg_attr(feature = "http", schema(value_type = Option<u32>))]
+    pub named_successor: Option<NodeId>,
+    /// Who told the leader to transfer leadership, while it still leads. Null if nobody did, or this member was not told.
+    #[serde(default)]
+    pub moved_by: Option<String>,
     /// What it runs under its lease, and what fails of that; null of an older release.
     #[serde(default)]
     pub job: Option<Job>,
@@ -381,6 +388,8 @@ impl Status {
             lease: None,
             work_ms: None,
             retiring_ms: None,
+            named_successor: None,
+            moved_by: None,
             job: None,
             why: None,
             rejoining: false,
@@ -426,6 +435,7 @@ impl Status {
             remaining_ms: diagnostics.pause_remaining.map_or(0, millis),
         });
         self.next = diagnostics.next;
+        self.named_successor = diagnostics.named_successor;
         self.succession = diagnostics.succession;
         for member in &mut self.members {
             let Some(info) = diagnostics.members.get(&member.id) else { continue };
@@ -553,11 +563,23 @@ impl Status {
     pub fn work(&self) -> Option<String> {
         let lasting = rounded_up(self.work_ms?);
         Some(match self.role {
-            Role::Retiring => format!(
-                "is about to transfer leadership, and waits for its job or hook, which has run for {lasting}"
-            ),
+            Role::Retiring => {
+                let to = self.named_successor.map(|to| format!(" to {}", self.name_of(to)));
+                let since = self.retiring_ms.map(|since| format!(" for {}", rounded_up(since)));
+                format!(
+                    "has been about to transfer leadership{}{}: its job or hook, which it started {lasting} ago, has to stop first",
+                    to.unwrap_or_default(),
+                    since.unwrap_or_default()
+                )
+            }
             _ => format!("has run its job or hook under its lease for {lasting}"),
         })
+    }
+
+    /// As text: that the leader was told to transfer leadership and has not done so yet. None if it was not.
+    pub fn moving(&self) -> Option<String> {
+        let (leader, by) = (self.leader?, self.moved_by.as_ref()?);
+        Some(format!("{} was told to transfer leadership; command from {by}", self.name_of(leader)))
     }
 
     /// What fails of what this node runs under its lease. None if nothing does.

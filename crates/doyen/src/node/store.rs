@@ -53,7 +53,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use doyen_core::members::{Incarnation, NodeId};
@@ -455,6 +455,13 @@ impl Store {
         };
         record.encode(&mut self.slot)?;
         match &self.medium {
+            // What is written to a file without a name is lost with this process.
+            Medium::File(file) if file.metadata()?.nlink() == 0 => {
+                return Err(io::Error::new(
+                    io::ErrorKind::NotFound,
+                    "the file was removed or replaced while the node ran",
+                ));
+            }
             Medium::File(file) => {
                 file.write_all_at(&self.slot, slot::offset(sequence))?;
                 file.sync_data()?;

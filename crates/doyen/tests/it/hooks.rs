@@ -163,6 +163,16 @@ fn a_hook_that_fails_holds_the_lease_until_it_succeeds() {
     let stuck = cluster.folder.join(format!("stuck-n{leader}"));
     fs::write(&stuck, "").unwrap();
     cluster.trial.resign(leader);
+    let (other, name) = (Cluster::others(leader)[0], format!("n{leader}"));
+    let told = cluster
+        .trial
+        .wait("a follower to know of the command", || cluster.trial.status(other)?.moving());
+    assert_eq!(
+        told,
+        format!(
+            "{name} was told to transfer leadership; command from admin.sock (uid 0) on {name}"
+        )
+    );
     let failed = format!("n{leader} remove follower {term}");
     let failures = || cluster.log().matches(&failed).count();
     cluster.trial.wait("two failures", || (failures() >= 2).then_some(()));
@@ -179,7 +189,7 @@ fn a_hook_that_fails_holds_the_lease_until_it_succeeds() {
     });
     let shown = cluster.trial.command(leader, &["status"]);
     let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
-    let waits = format!("n{leader} is about to transfer leadership, and waits for its job or hook");
+    let waits = format!("n{leader} has been about to transfer leadership for ");
     assert!(shown.contains(&waits) && shown.contains("retiring"), "{shown}");
     let failure = "hooks.not_leader ended with exit code 1, ";
     assert!(shown.contains(&format!("n{leader}: {failure}")), "{shown}");

@@ -249,6 +249,7 @@ impl Quorum {
         if matches!(why, Loss::Transferred(reason) if reason.is_failure()) {
             self.suspect(leader, term, cx);
         }
+        self.note_death(leader, why, cx);
         let wait = successor.map_or(Span::ZERO, |_| self.successor_head_start(cx.config));
         self.await_turn_after(wait.into(), cx);
     }

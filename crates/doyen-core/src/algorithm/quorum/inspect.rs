@@ -77,6 +77,14 @@ impl Quorum {
         }
     }
 
+    /// The successor that the leader has been told to transfer leadership to, while it leads.
+    pub fn named_successor(&self) -> Option<NodeId> {
+        match &self.role {
+            Role::Leader(leader) => leader.transfer.and_then(|transfer| transfer.successor),
+            _ => None,
+        }
+    }
+
     /// The leader that it lost last, and how, until it knows the next.
     pub fn lost_leader(&self) -> Option<(NodeId, Loss)> {
         self.search.last_leader.map(|lost| (lost.id, lost.why))

@@ -10,6 +10,7 @@
 //! that are asked let the asker go first. Nor does a leader transfer leadership to such a member. No vote depends on any of
 //! this.
 
+use crate::change::{Loss, TransferReason};
 use crate::config::Config;
 use crate::map::SortedMap;
 use crate::members::{NodeId, PeerSet};
@@ -71,6 +72,13 @@ impl Quorum {
             return;
         }
         self.reachability.own.insert(peer);
+    }
+
+    /// How the leader was lost: one whose guardian released its lease has died, so nothing more comes from it.
+    pub(super) fn note_death(&mut self, leader: NodeId, why: Loss, cx: &mut Cx<'_>) {
+        if why == Loss::Transferred(TransferReason::Crashed) {
+            self.on_unreachable(leader, cx);
+        }
     }
 
     /// `peers` did not answer in time.

@@ -645,6 +645,25 @@ fn a_heartbeat_that_was_never_sent_renews_nothing() {
     assert_eq!(bench.member.lease(), None);
 }
 
+/// Its guardian says that it has died: no other evidence is needed. Its next process counts again.
+#[test]
+fn a_leader_whose_guardian_released_the_lease_is_unreachable_at_once() {
+    let (leader, crashed) = (NodeId(3), TransferReason::Crashed);
+    let release = Body::Release { successor: None, reason: Loss::Transferred(crashed) };
+    let chosen = Body::TimeoutNow { reason: crashed, preference: None };
+    for told in [release, chosen] {
+        let mut bench = Bench::follower();
+        bench.hear(3, 1, told);
+        assert!(!bench.member.receives(NodeId(2), leader));
+        bench.hear(3, 1, Body::Probe { rank: RANK, unreachable: Unreachable::default() });
+        assert!(bench.member.receives(NodeId(2), leader));
+    }
+    let mut bench = Bench::follower();
+    let resigned = Loss::Transferred(TransferReason::Resigned);
+    bench.hear(3, 1, Body::Release { successor: None, reason: resigned });
+    assert!(bench.member.receives(NodeId(2), leader), "it lives");
+}
+
 /// What is shown must not say that a majority is reachable while none answers: three probes take longer than a lease.
 #[test]
 fn members_that_do_not_answer_are_silent_at_once() {

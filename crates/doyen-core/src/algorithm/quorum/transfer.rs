@@ -192,6 +192,7 @@ impl Quorum {
         if reason.is_failure() {
             self.suspect(from, term, cx);
         }
+        self.note_death(from, why, cx);
         self.ranking.hear(preference, false);
         if self.end_cooldown() {
             cx.cancel_timer(Timer::Cooldown);

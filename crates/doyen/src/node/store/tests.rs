@@ -295,6 +295,18 @@ fn a_member_that_has_started_keeps_to_its_list() {
 }
 
 #[test]
+fn nothing_is_stored_in_a_file_that_was_removed() {
+    let folder = created();
+    let Opened { mut store, incarnation, .. } = open(&folder);
+    store.save(incarnation, false, b"vote").unwrap();
+    fs::remove_file(folder.join("state")).unwrap();
+    let error = store.save(incarnation, false, b"another vote").unwrap_err();
+    assert!(error.to_string().contains("was removed or replaced"), "{error}");
+    fs::write(folder.join("state"), b"a copy").unwrap();
+    store.save(incarnation, false, b"another vote").expect_err("it has failed for good");
+}
+
+#[test]
 fn a_second_process_is_refused_and_told_of_the_first() {
     let folder = created();
     let first = open(&folder);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use doyen::api::{Limits, SECRET_FILE, Server};
 use doyen::node::CommandError;
-use doyen::node::status::MemberStatus;
+use doyen::node::status::{MemberStatus, Paused, Preferred};
 use doyen_core::members::NodeId;
 use doyen_core::protocol::Refusal;
 
@@ -118,6 +118,23 @@ fn a_command_that_replaces_a_pending_transfer_says_so() {
     let note = "this replaces the transfer that n1 began 12 s ago and has not completed";
     assert_eq!(fake.command("/v1/transfer", r#"{"to":"n2"}"#).json()["note"], note);
     assert_eq!(fake.command("/v1/resign", "").json()["note"], note);
+}
+
+#[test]
+fn what_will_not_last_or_ends_something_else_is_said() {
+    let fake = Fake::leader();
+    let note = |path: &str, json: &str| fake.command(path, json).json()["note"].clone();
+    fake.publish(|status| {
+        status.preference = Some(Preferred { member: NodeId(1), remaining_ms: 59_001 });
+    });
+    let preferred = "n1 is preferred for another 1m and takes over again at once; `doyen prefer n1 --for 0s` ends that";
+    assert_eq!(note("/v1/transfer", r#"{"to":"n2"}"#), preferred);
+    assert_eq!(note("/v1/pause", r#"{"for":"1m"}"#), serde_json::Value::Null);
+    fake.publish(|status| {
+        status.pause = Some(Paused { number: 1, by: NodeId(2), remaining_ms: 3_540_000 });
+    });
+    let replaced = "this replaces the pause for another 59m that n2 was told to begin";
+    assert_eq!(note("/v1/pause", r#"{"for":"1m"}"#), replaced);
 }
 
 #[test]

@@ -306,6 +306,8 @@ pub(crate) fn follower_of_n3() -> Status {
         lease: None,
         work_ms: None,
         retiring_ms: None,
+        named_successor: None,
+        moved_by: None,
         job: None,
         why: Some("elected; no previous leader known".to_owned()),
         rejoining: false,
