@@ -111,6 +111,8 @@ pub(super) struct Host {
     /// The published snapshot is out of date.
     changed: bool,
     last_snapshot: Moment,
+    /// Until when the loop was awake in time. What it has read since then may have arrived at any time since.
+    awake_until: Moment,
     /// The last messages that the guardian has; none if they have to be sealed again.
     prepared: Option<Vec<(NodeId, Letter)>>,
     /// Timing to be adopted with the next term.
@@ -172,6 +174,7 @@ impl Host {
             circumstance: Circumstance::default(),
             ends_by: None,
             changed: true,
+            awake_until: Moment::now(),
             last_snapshot: Moment::default(),
             prepared: None,
             next_timing: None,
@@ -242,7 +245,9 @@ impl Host {
             }
         }
         let heartbeat = self.settings.core.timing.heartbeat;
-        let delay = Moment::now().since(wake);
+        let now = Moment::now();
+        self.awake_until = wake.min(now);
+        let delay = now.since(wake);
         let warning = self.warnings.loop_delay(delay, heartbeat);
         self.log(warning);
         Ok(())
@@ -529,7 +534,7 @@ impl Host {
     /// When something last arrived from a leader that was `known` to lead until then.
     fn last_heard(&self, leader: NodeId, known: Moment) -> Moment {
         let received = self.network.peer(leader).and_then(|peer| peer.last_seen);
-        received.map_or(known, |received| received.min(known))
+        received.map_or(known, |received| received.min(known)).min(self.awake_until)
     }
 
     fn publish_rejoining(&mut self, awaited: &PeerSet) {

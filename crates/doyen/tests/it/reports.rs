@@ -214,3 +214,27 @@ fn a_history_that_cannot_be_read_is_moved_aside() {
         assert_eq!(trial.history(member)[0].number, 1);
     }
 }
+
+/// What the leader sent before its lease was over lies in the buffers of those that were stopped. They read it when they
+/// continue, and it is no sign that it still led.
+#[test]
+fn a_time_without_a_leader_is_measured_though_the_successor_was_stopped() {
+    let trial = Trial::start(&Plan { preemption: "never", ..Plan::default() });
+    let leader = trial.agree(&[1, 2, 3]);
+    if leader != 1 {
+        // Another one, of a higher rank, is elected when they continue.
+        trial.transfer(leader, 1);
+        trial.follow(1, &[1, 2, 3]);
+    }
+    let measured = |members: &[usize]| -> Option<u64> {
+        members.iter().map(|&member| trial.metric(member, "doyen_downtime_seconds_sum", "")).sum()
+    };
+    let before = trial.wait("metrics", || measured(&[1, 2, 3]));
+    [2, 3].iter().for_each(|&member| trial.signal(member, Signal::STOP));
+    std::thread::sleep(Duration::from_secs(4));
+    [2, 3].iter().for_each(|&member| trial.signal(member, Signal::CONT));
+    trial.agree(&[1, 2, 3]);
+    trial.wait("three of the four seconds are in the histogram of one member", || {
+        measured(&[1, 2, 3]).filter(|&after| after >= before + 3)
+    });
+}
