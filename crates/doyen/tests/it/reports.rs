@@ -94,6 +94,39 @@ fn a_stopped_node_is_reported_within_seconds() {
     assert!(took < Duration::from_secs(8), "{took:?}");
 }
 
+/// The members that watch it die include those that do not lead.
+#[test]
+fn a_member_that_dies_or_never_comes_is_logged_by_all_others() {
+    let mut trial = Trial::found(&Plan { patient: true, ..Plan::default() });
+    for member in [2, 3] {
+        trial.run(member);
+    }
+    trial.follow(3, &[2, 3]);
+    let no_majority = |other| format!("; losing n{other} would leave no majority");
+    for (member, other) in [(2, 3), (3, 2)] {
+        let never = "n1 has been unreachable since this node started";
+        trial.wait_for_log(member, &format!("{never}{}", no_majority(other)));
+        assert_eq!(trial.log(member).matches("unreachable").count(), 1, "{}", trial.log(member));
+    }
+    trial.run(1);
+    for member in [2, 3] {
+        trial.wait_for_log(member, "n1 is reachable\n");
+    }
+    trial.kill(1);
+    for (member, other) in [(2, 3), (3, 2)] {
+        let line = format!("WARN n{member}: n1 is unreachable{}", no_majority(other));
+        trial.wait_for_log(member, &line);
+    }
+    trial.run(1);
+    for member in [2, 3] {
+        trial.wait_for_log(member, "n1 has restarted");
+        trial.wait_for_log(member, "n1 is reachable again");
+        let log = trial.log(member);
+        assert!(!log.contains("down or restarted"), "{log}");
+        assert_eq!(log.matches("n1 has restarted").count(), 1, "{log}");
+    }
+}
+
 #[test]
 fn every_member_has_a_role() {
     let mut trial = Trial::found(&Plan { members: 5, ..Plan::default() });
