@@ -57,8 +57,12 @@ async fn watch(
     Extension(connection): Extension<ConnInfo>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let watcher = app.watchers.admit(connection.client());
-    let watcher = watcher
+    let watchers = match connection {
+        ConnInfo::AdminSocket { .. } => &app.local_watchers,
+        ConnInfo::Tcp { .. } | ConnInfo::Forwarded { .. } => &app.watchers,
+    };
+    let watcher = watchers
+        .admit(connection.client())
         .ok_or_else(|| Kind::TooManyWatchers.with_detail("too many watchers; retry later"))?;
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
     let feed = Feed::new(&app, last.unwrap_or_default(), watcher);
