@@ -3,6 +3,8 @@
 //! A [`Status`] is published at once when the view changes, and a few times a second for values that change all the time
 //! (round-trip times, when a member was last seen).
 
+mod detour;
+
 use std::fmt;
 use std::time::Duration;
 
@@ -16,6 +18,8 @@ use super::network::{Network, canonical};
 use super::wire::Rejection;
 use crate::clock::{self, Moment};
 use crate::config::Settings;
+
+pub use detour::{Detour, still_reach};
 
 /// What a node knows about itself and the cluster. Clients also read the names that earlier versions used.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
