@@ -614,18 +614,17 @@ impl MemberStatus {
         let times = match self.recent_failures {
             0 => return None,
             1 => String::new(),
-            failures if self.failed_ms_ago.is_some() => format!(" {failures} times, last"),
-            failures => format!(" {failures} times"),
+            failures => format!(" {failures} times, last"),
         };
-        // A node of an earlier release does not say when it failed; nor does any node before a new leader has counted
-        // it.
-        let ago = self.failed_ms_ago.map(|ago| format!("{} ago", rounded_up(ago)));
-        let lasting = match self.penalty_remaining_ms {
-            Some(left) => format!("for another {}", rounded_up(left)),
-            None => "until the penalty decays".to_owned(),
+        // No leader has counted it: the member may lead on, and only this node has lost it.
+        let (Some(ago), Some(left)) = (self.failed_ms_ago, self.penalty_remaining_ms) else {
+            return Some(
+                "may have failed as leader; ranked last until a leader says whether it has"
+                    .to_owned(),
+            );
         };
-        let when = ago.as_deref().unwrap_or("recently");
-        Some(format!("failed as leader{times} {when}; ranked last {lasting}"))
+        let (ago, left) = (rounded_up(ago), rounded_up(left));
+        Some(format!("failed as leader{times} {ago} ago; ranked last for another {left}"))
     }
 }
 
