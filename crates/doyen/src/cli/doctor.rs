@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::Args;
 use doyen::api::Diagnosis;
-use doyen::node::status::{Detour, JobPart, MemberStatus, Status};
+use doyen::node::status::{Detour, JobPart, MemberStatus, Status, Stranger};
 use doyen_core::clocks::Reading;
 use doyen_core::protocol::Role;
 use doyen_sim::words::listed;
@@ -158,6 +158,7 @@ fn findings(own: &Diagnosis, examined: &[Examined]) -> Vec<Finding> {
     let way_on = ways_on(answers.iter().map(|(_, answer)| &answer.keys));
     for (examined, answer) in &answers {
         list.member(own, examined, answer);
+        list.stranger(&examined.name, &answer.status);
         list.job(&examined.name, &answer.status);
         list.command(&examined.name, &answer.status, &answers);
         list.reachability(answer, examined, |name| answers.iter().any(|(it, _)| it.name == name));
@@ -295,6 +296,24 @@ impl List {
             }
             _ => {}
         }
+    }
+
+    /// A node that is on no list sends datagrams to a member.
+    fn stranger(&mut self, name: &str, status: &Status) {
+        let Some(Stranger { id, address }) = &status.stranger else { return };
+        let (problem, fix) = match *id == status.id {
+            true => (
+                format!("drops datagrams from {address}, whose sender has its id, {id}"),
+                "give every node an id of its own, or stop the node there",
+            ),
+            false => (
+                format!(
+                    "drops datagrams from {address}, whose sender has id {id}: that is not on its member list"
+                ),
+                "compare the member lists, or stop the node there",
+            ),
+        };
+        self.add(Severity::Must, name, problem, fix);
     }
 
     /// What keeps a member from its work though the election is well.

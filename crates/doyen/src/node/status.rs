@@ -86,6 +86,9 @@ pub struct Status {
     /// The pause of elections, if an operator has paused them: no member campaigns, except by a transfer.
     #[serde(default)]
     pub pause: Option<Paused>,
+    /// A node that is not on this node's member list and has sent it something lately; null if there is none.
+    #[serde(default)]
+    pub stranger: Option<Stranger>,
     /// The next leader if the leader died now, as far as this member knows: the first of the succession that it reaches
     /// and that reaches a majority without the leader.
     #[cfg_attr(feature = "http", schema(value_type = Option<u32>))]
@@ -100,6 +103,17 @@ pub struct Status {
     /// When the loop published it, by this machine's clock. Clients do not get it.
     #[serde(skip)]
     pub taken_at: Moment,
+}
+
+/// A node that has the key of the cluster and is on no list of members here. What it sends is dropped.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+pub struct Stranger {
+    /// The id that it claims; perhaps that of the node itself.
+    #[cfg_attr(feature = "http", schema(value_type = u32))]
+    pub id: NodeId,
+    /// The address from which its last datagram came.
+    pub address: String,
 }
 
 /// The leader that a node knew last.
@@ -393,6 +407,7 @@ impl Status {
             never_leads: false,
             preference: None,
             pause: None,
+            stranger: None,
             next: None,
             succession: Vec::new(),
             members: members.collect(),
@@ -448,6 +463,8 @@ impl Status {
         let now = Moment::now();
         let ids = self.members.iter().map(|member| member.id);
         let unreachable: Vec<NodeId> = ids.filter(|&id| !reachable.contains(id)).collect();
+        let stranger = network.stranger(now);
+        self.stranger = stranger.map(|(id, address)| Stranger { id, address: canonical(address) });
         for member in &mut self.members {
             member.reachable = reachable.contains(member.id);
             if member.id == self.id {

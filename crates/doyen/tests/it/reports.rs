@@ -281,6 +281,14 @@ fn a_stranger_is_logged_and_told() {
         });
         assert_eq!(trial.log(member).matches(line).count(), 1, "once a minute");
     }
+    trial.wait("doctor finds the stranger at all members", || {
+        let diagnosed = printed(&trial.command(2, &["doctor"]));
+        let address = trial.address(4);
+        let finding = |member| {
+            format!("must    n{member}: drops datagrams from {address}, whose sender has id 4: that is not on its member list\n")
+        };
+        [1, 2, 3].iter().all(|member| diagnosed.contains(&finding(member))).then_some(())
+    });
 }
 
 #[test]
