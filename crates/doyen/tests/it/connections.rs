@@ -1,5 +1,6 @@
 //! Too many connections to a real node: what it says, and that it goes on answering.
 
+use std::fs;
 use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
@@ -121,6 +122,11 @@ fn busy_http_blinds_no_local_operator() {
             assert!(output.status.success(), "{words:?}: {}", complaint(&output));
         }
         (was_busy && is_busy()).then_some(())
+    });
+    // Where the socket cannot be used, HTTP is.
+    fs::remove_file(trial.folder_of(1).join("state/admin.sock")).expect("it is there");
+    trial.wait("an answer over HTTP", || {
+        trial.command(1, &["status"]).status.success().then_some(())
     });
 }
 
