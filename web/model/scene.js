@@ -119,8 +119,10 @@ const secondsLeft = (until, now) => `${Math.max(1, Math.ceil((until - now) / 1e6
 
 /** "failed as leader once; ranked last for another 14 s". @param {NonNullable<ClusterMember["penalty"]>} penalty @param {number} now */
 export function penaltyWords({ failures, until_us: until }, now) {
+  // No leader has counted it yet.
+  if (until === null) return "may have failed as leader; ranked last until a leader says whether it has";
   const times = ["", "once", "twice"][failures] ?? `${failures} times`;
-  return `failed as leader ${times}; ranked last ${until === null ? "until that decays" : `for another ${secondsLeft(until, now)}`}`;
+  return `failed as leader ${times}; ranked last for another ${secondsLeft(until, now)}`;
 }
 
 /** @param {ClusterMember} member @param {number} now @param {Map<string, number>} leases @returns {NonNullable<Member["labels"]>[number]} */

@@ -142,8 +142,16 @@ impl Default for Limits {
 
 impl Limits {
     /// The limits of the admin socket. A client there could stop the node as well, so these only keep mistakes small.
+    /// Watchers leave room for commands.
     fn of_admin_socket(self) -> Self {
-        Self { connections: 16, connections_per_client: 16, health_connections: 0, ..self }
+        Self {
+            connections: 24,
+            connections_per_client: 24,
+            health_connections: 0,
+            watchers: 8,
+            watchers_per_client: 8,
+            ..self
+        }
     }
 
     /// How many file descriptors the connections may take.
@@ -278,6 +286,8 @@ struct Shared {
     requests: Arc<Requests>,
     limits: Limits,
     watchers: Watchers,
+    /// Those at the admin socket, which need not wait for a place among the others.
+    local_watchers: Watchers,
     locks: Locks,
     /// True when the server stops.
     stopping: channel::Receiver<bool>,
@@ -339,6 +349,7 @@ async fn run(
         observer,
         limits,
         watchers,
+        local_watchers: Watchers::new(limits.of_admin_socket()),
         locks,
         stopping: stopping.clone(),
     }));

@@ -27,6 +27,7 @@ pub mod keys;
 mod log;
 mod network;
 mod publish;
+mod reachability;
 pub mod relay;
 pub mod reload;
 pub mod replay;

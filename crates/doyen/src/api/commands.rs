@@ -489,7 +489,12 @@ fn explain(status: &Status, error: &CommandError) -> Problem {
             Some(leader) if leader.id != status.id => {
                 format!("{name} is not the leader; {} is", leader.name)
             }
-            _ => format!("{name} is not the leader and knows no leader"),
+            _ => {
+                let elsewhere = status.leader_is_elsewhere();
+                let hint = elsewhere.map(|(why, detour)| format!(": {why}; {}", detour.advice()));
+                let hint = hint.unwrap_or_default();
+                format!("{name} is not the leader and knows no leader{hint}")
+            }
         }),
         Refusal::Unfit(id) => Kind::NotEligible.with_detail(why_not_eligible(status, *id)),
         Refusal::NoOtherCandidate => Kind::NoSuccessor.with_detail(

@@ -50,7 +50,7 @@ use super::server::ConnInfo;
 use crate::mutex::lock;
 use crate::node::Handle;
 use crate::node::relay::{RelayError, Relayed};
-use crate::node::status::{MemberStatus, Status, seconds};
+use crate::node::status::{Status, seconds};
 use packet::{LONGEST_ANSWER, Packet};
 use served::{Arrival, Served};
 
@@ -187,8 +187,7 @@ fn unanswered(status: &Status, to: &Name, is_command: bool, why: &Unanswered) ->
         )),
         Unanswered::Unsent(RelayError::Node(error)) => Kind::Busy.with_detail(error.to_string()),
         Unanswered::Unsent(error) => {
-            let rejection = status.member(to.id).and_then(MemberStatus::rejection);
-            let why = rejection.map_or_else(|| error.to_string(), |it| format!("it {it}"));
+            let why = known_cause(status, to.id).unwrap_or_else(|| error.to_string());
             Kind::Unreachable.with_detail(format!("{name} does not answer {own}: {why}"))
         }
         Unanswered::Silent => Kind::Unreachable.with_detail(format!(
@@ -206,11 +205,21 @@ fn unanswered(status: &Status, to: &Name, is_command: bool, why: &Unanswered) ->
     problem.with_leader(leader)
 }
 
+/// Why a member does not answer, where that is known, and what to do.
+fn known_cause(status: &Status, id: NodeId) -> Option<String> {
+    let member = status.member(id)?;
+    let rejection = member.rejection().map(|rejection| format!("it {rejection}"));
+    rejection.or_else(|| {
+        let detour = status.detour(member)?;
+        Some(format!("it {}; {}", detour.problem, detour.advice()))
+    })
+}
+
 /// Why nothing arrives from a member.
 fn silence(status: &Status, id: NodeId) -> String {
     let Some(member) = status.member(id) else { return "it is not a member".to_owned() };
-    match (member.rejection(), member.last_seen_ms) {
-        (Some(rejection), _) => format!("it {rejection}"),
+    match (known_cause(status, id), member.last_seen_ms) {
+        (Some(cause), _) => cause,
         (None, Some(millis)) if member.reachable && millis < 5000 => {
             "it is reachable, but too slow, or its HTTP server has stopped".to_owned()
         }

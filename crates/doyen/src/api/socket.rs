@@ -9,9 +9,10 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::net::{
-    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with,
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with, sockopt,
 };
 
 /// The admin socket in the state folder.
@@ -23,10 +24,16 @@ const BACKLOG: i32 = 16;
 /// The longest path in the address of a Unix socket, in bytes.
 const LONGEST_PATH: usize = 107;
 
+/// How long a client waits for a place among those that wait to be accepted. A node that is stopped gives none away.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+
 /// Connects to the admin socket at `path`.
 pub fn connect(path: &Path) -> io::Result<UnixStream> {
     let short = ShortPath::of(path)?;
-    UnixStream::connect(&short.path)
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(CONNECT_TIMEOUT))?;
+    rustix::net::connect(&socket, &SocketAddrUnix::new(&short.path)?)?;
+    Ok(UnixStream::from(socket))
 }
 
 /// A socket that accepts connections and has not its name yet: another node may run with this state and have it. It gets
@@ -93,6 +100,17 @@ impl ShortPath {
 mod tests {
     use super::*;
     use crate::scratch::Scratch;
+
+    #[test]
+    fn a_node_that_accepts_nothing_keeps_no_client_waiting() {
+        let scratch = Scratch::new();
+        let path = scratch.join(SOCKET_FILE);
+        let _listener = Draft::create(&path).expect("a socket").publish().expect("its name");
+        let connections: Vec<_> = (0..=BACKLOG).map_while(|_| connect(&path).ok()).collect();
+        assert_eq!(connections.len() as i32, BACKLOG + 1);
+        let error = connect(&path).expect_err("there is no place");
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+    }
 
     #[test]
     fn a_path_of_any_length_will_do() {

@@ -57,8 +57,12 @@ async fn watch(
     Extension(connection): Extension<ConnInfo>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let watcher = app.watchers.admit(connection.client());
-    let watcher = watcher
+    let watchers = match connection {
+        ConnInfo::AdminSocket { .. } => &app.local_watchers,
+        ConnInfo::Tcp { .. } | ConnInfo::Forwarded { .. } => &app.watchers,
+    };
+    let watcher = watchers
+        .admit(connection.client())
         .ok_or_else(|| Kind::TooManyWatchers.with_detail("too many watchers; retry later"))?;
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
     let feed = Feed::new(&app, last.unwrap_or_default(), watcher);
@@ -167,7 +171,8 @@ fn without_times(status: &Status) -> Status {
     #[rustfmt::skip]
     let Status {
         cluster: _, algorithm: _, version: _, configuration: _, keys: _, id: _, name: _, incarnation: _, role: _, leader: _,
-        term: _, job: _, why: _, named_successor: _, moved_by: _, rejoining: _, drained: _, never_leads: _, next: _, succession: _,
+        term: _, job: _, why: _, named_successor: _, moved_by: _, rejoining: _, drained: _, never_leads: _, stranger: _, next: _,
+        succession: _,
         last_leader, lease, work_ms, retiring_ms, drained_remaining_ms, preference, pause, members, taken_at,
     } = &mut status;
     *taken_at = Moment::default();

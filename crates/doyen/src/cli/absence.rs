@@ -3,9 +3,8 @@
 
 use std::time::Duration;
 
-use doyen::node::status::{MemberStatus, Status};
+use doyen::node::status::{MemberStatus, Status, still_reach};
 use doyen_core::registry::Algorithm;
-use doyen_sim::words::listed;
 
 use super::terminal::span;
 
@@ -32,10 +31,10 @@ fn last_leader(status: &Status) -> Option<String> {
         return Some(format!("{name} led in term {term} until {ago} ago{lost}"));
     }
     let mut text = format!("{name} led in term {term} when last heard, {ago} ago");
-    match names_of_those_who_reach(status, leader).as_slice() {
-        [] => {}
-        [one] => text += &format!("; {one} still reaches it"),
-        several => text += &format!("; {} still reach it", listed(several)),
+    let reached_by: Vec<String> =
+        status.reached_by(leader).iter().map(|it| it.name.clone()).collect();
+    if !reached_by.is_empty() {
+        text += &format!("; {}", still_reach(&reached_by));
     }
     if !leader.reachable {
         text += &format!("; this node does not reach {name}");
@@ -43,26 +42,38 @@ fn last_leader(status: &Status) -> Option<String> {
     Some(text)
 }
 
-/// Whether a member that this node reaches still reaches the last leader: then a leader is missing only here.
-pub(crate) fn is_only_here(status: &Status) -> bool {
-    let last = status.last_leader.as_ref().filter(|last| last.lost.is_none());
-    let last = last.and_then(|last| status.member(last.member));
-    last.is_some_and(|leader| !names_of_those_who_reach(status, leader).is_empty())
-}
-
-fn names_of_those_who_reach(status: &Status, leader: &MemberStatus) -> Vec<String> {
-    let others = status.members.iter().filter(|it| ![status.id, leader.id].contains(&it.id));
-    let reach = others.filter(|it| status.reaches(it, leader) == Some(true));
-    reach.map(|it| it.name.clone()).collect()
-}
-
 /// Says that this many members are needed.
 pub(crate) fn needs(needed: usize) -> String {
     if needed == 1 { "1 is needed".to_owned() } else { format!("{needed} are needed") }
 }
 
-/// How many members the node reaches; nothing if the leader is missing only here, because then that says nothing.
+/// As text: that no member which this node reaches may lead, though they are enough to elect one. None if one may, as far as
+/// this node knows: a drained member leads if no other can, unless it was drained with `--never`.
+pub(crate) fn none_may_lead(status: &Status) -> Option<String> {
+    let reachable: Vec<&MemberStatus> = status.members.iter().filter(|it| it.reachable).collect();
+    if status.leader.is_some() || status.rejoining || reachable.len() < majority(status)? {
+        return None;
+    }
+    let why_not = |member: &&MemberStatus| match member {
+        MemberStatus { name, witness: true, .. } => Some(format!("{name} is a witness")),
+        it if it.id == status.id => {
+            let drain = status.drain().filter(|_| status.never_leads)?;
+            Some(format!("{} {drain}", it.name))
+        }
+        MemberStatus { name, eligible: false, .. } => {
+            Some(format!("{name} is drained: `doyen undrain {name}` lets it lead"))
+        }
+        _ => None,
+    };
+    let reasons: Option<Vec<String>> = reachable.iter().map(why_not).collect();
+    reasons.map(|reasons| format!("no reachable member may lead: {}", reasons.join("; ")))
+}
+
+/// How many members the node reaches, if that is why there is no leader; nothing if the leader is missing only here.
 fn reached(status: &Status) -> Option<String> {
+    if let Some(text) = none_may_lead(status) {
+        return Some(text);
+    }
     let (all, name) = (status.members.len(), &status.name);
     let reached = match status.members.iter().filter(|member| member.reachable).count() {
         1 => format!("{name} reaches only itself"),
@@ -72,7 +83,7 @@ fn reached(status: &Status) -> Option<String> {
         Some(needed) => format!("{reached}; {needed} of {all} members are needed"),
         None => reached,
     };
-    (!is_only_here(status)).then_some(text)
+    status.leader_elsewhere().is_none().then_some(text)
 }
 
 /// The size of a majority, where one is needed.

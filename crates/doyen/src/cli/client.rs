@@ -3,13 +3,13 @@
 //! The node is given by `--node`, by the configuration that `--config` names, by `DOYEN_NODE`, or by the configuration that
 //! `doyen node` would use here. Admin commands go to a configured node over its admin socket, to any other over HTTP, with
 //! the admin secret in the file of `--secret-file` or `DOYEN_SECRET_FILE`. The secret in a state folder is shown to the
-//! node of that folder only. What only reads uses HTTP, or the admin socket of a configured node that serves no HTTP;
-//! what another member is to answer needs what admin commands need.
+//! node of that folder only. What only reads uses the admin socket of a configured node too, where this user may open it,
+//! and otherwise HTTP; what another member is to answer needs what admin commands need.
 
 use std::env;
 use std::ffi::OsString;
 use std::fs;
-use std::io::{self, BufReader};
+use std::io::{self, BufRead, BufReader};
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::slice;
@@ -42,7 +42,7 @@ const READ_TIMEOUT: Duration = Duration::from_secs(3);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A watched node sends something at least every 15 s.
-const STREAM_TIMEOUT: Duration = Duration::from_secs(45);
+pub(crate) const STREAM_TIMEOUT: Duration = Duration::from_secs(45);
 
 /// The error for a node that accepts a connection and does not answer.
 pub(crate) const STOPPED: &str =
@@ -54,7 +54,7 @@ const WHICH: &str = "which node? Give --node URL or DOYEN_NODE";
 const AT_ONCE: usize = 8;
 
 /// The longest answer that is read, in bytes.
-const LONGEST_ANSWER: u64 = 16 * 1024 * 1024;
+pub(crate) const LONGEST_ANSWER: u64 = 16 * 1024 * 1024;
 
 /// An address or a member does not answer, or not as a node does.
 #[derive(Debug, thiserror::Error)]
@@ -167,7 +167,15 @@ pub(crate) struct Reply {
 #[derive(Debug)]
 pub(crate) enum AdminClient {
     Socket(LocalAdmin),
-    Http { client: Client, secret: Option<String> },
+    Http {
+        client: Client,
+        secret: Option<String>,
+    },
+    /// The socket, which is free however busy HTTP is; HTTP where it cannot be opened. Only for reading.
+    Either {
+        socket: LocalAdmin,
+        client: Client,
+    },
 }
 
 #[derive(Debug)]
@@ -179,27 +187,24 @@ pub(crate) struct Client {
 }
 
 impl NodeFlags {
-    pub(crate) fn connect(&self) -> Result<Client> {
-        self.client(self.url()?, READ_TIMEOUT)
-    }
-
     fn client(&self, url: String, timeout: Duration) -> Result<Client> {
         Client::new(url, timeout, self.trust.authorities())
     }
 
     /// The way to what the node knows, and no more.
     pub(crate) fn connect_reader(&self) -> Result<AdminClient> {
-        let http = |url| -> Result<AdminClient> {
-            Ok(AdminClient::Http { client: self.client(url, READ_TIMEOUT)?, secret: None })
-        };
         if let Some(url) = self.given_url()? {
-            return http(url);
+            let client = self.client(url, READ_TIMEOUT)?;
+            return Ok(AdminClient::Http { client, secret: None });
         }
-        let Settings { http: address, state_dir, .. } = self.settings(WHICH)?;
-        match address {
-            Some(address) => http(url_of(address)),
-            None => Ok(AdminClient::Socket(LocalAdmin::of(&state_dir, READ_TIMEOUT))),
-        }
+        let Settings { http, state_dir, .. } = self.settings(WHICH)?;
+        let socket = LocalAdmin::of(&state_dir, READ_TIMEOUT);
+        Ok(match http {
+            Some(http) => {
+                AdminClient::Either { socket, client: self.client(url_of(http), READ_TIMEOUT)? }
+            }
+            None => AdminClient::Socket(socket),
+        })
     }
 
     fn url(&self) -> Result<String> {
@@ -388,7 +393,7 @@ impl AdminClient {
         term: Option<u64>,
     ) -> Result<CommandResult> {
         match self {
-            Self::Socket(socket) => socket.command(path, body, term),
+            Self::Socket(socket) | Self::Either { socket, .. } => socket.command(path, body, term),
             Self::Http { client, secret } => client.command(path, body, secret.as_deref(), term),
         }
     }
@@ -410,9 +415,22 @@ impl AdminClient {
     fn get_within<T: DeserializeOwned>(&self, path: &str, limit: Duration) -> Result<T> {
         match self {
             Self::Socket(socket) => socket.get(path, limit)?.into_value(path),
+            Self::Either { socket, .. } if socket.is_open() => {
+                socket.get(path, limit)?.into_value(path)
+            }
+            Self::Either { client, .. } => client.get_within(path, limit.min(client.timeout), None),
             Self::Http { client, secret } => {
                 client.get_within(path, limit.min(client.timeout), secret.as_deref())
             }
+        }
+    }
+
+    /// Opens the stream of changes, after the event with this id.
+    pub(crate) fn watch(&self, last: Option<&str>) -> Result<Stream> {
+        match self {
+            Self::Socket(socket) => socket.watch(last),
+            Self::Either { socket, .. } if socket.is_open() => socket.watch(last),
+            Self::Either { client, .. } | Self::Http { client, .. } => client.watch(last),
         }
     }
 }
@@ -450,8 +468,11 @@ pub(crate) fn path_to(path: &str, member: Option<&String>) -> Result<String> {
 
 type Answered = Response<ureq::Body>;
 
-/// Server-sent events.
-pub(crate) type Stream = BufReader<ureq::BodyReader<'static>>;
+/// Server-sent events, and where they come from.
+pub(crate) struct Stream {
+    pub(crate) place: String,
+    pub(crate) events: Box<dyn BufRead>,
+}
 
 impl Client {
     pub(crate) fn new(url: String, timeout: Duration, authorities: Authorities) -> Result<Self> {
@@ -490,7 +511,6 @@ impl Client {
         self.reply(answer)?.into_value(path)
     }
 
-    /// Opens the stream of changes, after the event with this id.
     pub(crate) fn watch(&self, last: Option<&str>) -> Result<Stream> {
         let request = self.agent.get(format!("{}/v1/watch", self.url)).config();
         // The stream has no end, but each part of it arrives in time.
@@ -501,7 +521,10 @@ impl Client {
         }
         let answer = request.call().map_err(|error| self.unreachable(&error))?;
         match answer.status() {
-            StatusCode::OK => Ok(BufReader::new(answer.into_body().into_reader())),
+            StatusCode::OK => {
+                let events = Box::new(BufReader::new(answer.into_body().into_reader()));
+                Ok(Stream { place: self.url.clone(), events })
+            }
             _ => {
                 let why = self.reply(answer)?.problem()?.detail;
                 Err(CannotReach::new(&self.url, why).into())

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::Args;
 use doyen::api::Diagnosis;
-use doyen::node::status::{JobPart, MemberStatus, Status};
+use doyen::node::status::{Detour, JobPart, MemberStatus, Status, Stranger};
 use doyen_core::clocks::Reading;
 use doyen_core::protocol::Role;
 use doyen_sim::words::listed;
@@ -16,7 +16,7 @@ use super::client::{self, AdminClient, OperatorFlags, path_to};
 use super::clocks::timed;
 use super::keys::ways_on;
 use super::terminal::{BAD, FAINT, GOOD, count, span, styled};
-use super::{Answer, terminal};
+use super::{Answer, absence, terminal};
 
 /// Clocks that differ by more make histories and logs of different members hard to compare.
 const CLOCK_OFFSET_MS: i64 = 1000;
@@ -158,6 +158,7 @@ fn findings(own: &Diagnosis, examined: &[Examined]) -> Vec<Finding> {
     let way_on = ways_on(answers.iter().map(|(_, answer)| &answer.keys));
     for (examined, answer) in &answers {
         list.member(own, examined, answer);
+        list.stranger(&examined.name, &answer.status);
         list.job(&examined.name, &answer.status);
         list.command(&examined.name, &answer.status, &answers);
         list.reachability(answer, examined, |name| answers.iter().any(|(it, _)| it.name == name));
@@ -199,16 +200,8 @@ impl List {
     fn silent(&mut self, own: &Diagnosis, name: &str, why: &str) {
         let asked = &own.status.name;
         let member = own.status.members.iter().find(|member| member.name == name);
-        if let (Some(member), Some(us)) = (member, own.status.member(own.status.id))
-            && member.reachable
-            && own.status.reaches(member, us) == Some(false)
-        {
-            let problem = format!("receives nothing from {asked}, which receives from it");
-            let fix = format!(
-                "let UDP from {asked} to {name} ({}) pass, or give {name} the key with which {asked} seals",
-                member.address
-            );
-            return self.add(Severity::Must, name, problem, fix);
+        if let Some(detour) = member.and_then(|member| own.status.detour(member)) {
+            return self.add(Severity::Must, name, detour.problem, detour.fix);
         }
         let fix = match member.and_then(MemberStatus::rejected_for) {
             Some("key") => format!(
@@ -241,10 +234,20 @@ impl List {
 
     /// That there is no leader, unless a pause of elections is why.
     fn leadership(&mut self, own: &Diagnosis) {
-        if own.status.leader.is_none() && own.status.paused().is_none() {
-            let fix = "`doyen explain` says what an election waits for";
-            self.add(Severity::Must, &own.status.name, "knows no leader", fix);
+        let (status, name) = (&own.status, &own.status.name);
+        if status.leader.is_some() || status.paused().is_some() {
+            return;
         }
+        if let Some((why, Detour { fix, via, .. })) = status.leader_is_elsewhere() {
+            let fix = format!("{fix}; until then run commands on {}", via.join(" or "));
+            return self.add(Severity::Must, name, format!("knows no leader: {why}"), fix);
+        }
+        if let Some(why) = absence::none_may_lead(status) {
+            let fix = "`doyen undrain` a member, or start one that may lead";
+            return self.add(Severity::Must, name, format!("knows no leader: {why}"), fix);
+        }
+        let fix = "`doyen explain` says what an election waits for";
+        self.add(Severity::Must, name, "knows no leader", fix);
     }
 
     /// What is wrong with a member by itself, or as compared with the one that was asked first.
@@ -295,6 +298,24 @@ impl List {
         }
     }
 
+    /// A node that is on no list sends datagrams to a member.
+    fn stranger(&mut self, name: &str, status: &Status) {
+        let Some(Stranger { id, address }) = &status.stranger else { return };
+        let (problem, fix) = match *id == status.id {
+            true => (
+                format!("drops datagrams from {address}, whose sender has its id, {id}"),
+                "give every node an id of its own, or stop the node there",
+            ),
+            false => (
+                format!(
+                    "drops datagrams from {address}, whose sender has id {id}: that is not on its member list"
+                ),
+                "compare the member lists, or stop the node there",
+            ),
+        };
+        self.add(Severity::Must, name, problem, fix);
+    }
+
     /// What keeps a member from its work though the election is well.
     fn job(&mut self, name: &str, status: &Status) {
         let leads = matches!(status.role, Role::Leader | Role::Retiring);
@@ -322,7 +343,11 @@ impl List {
         }
         if status.drained && status.drained_remaining_ms.is_none() {
             let fix = format!("`doyen undrain {name}`, once it may lead again");
-            self.add(Severity::Should, name, "is drained until `undrain`", fix);
+            let severity = match absence::none_may_lead(status) {
+                Some(_) => Severity::Must,
+                None => Severity::Should,
+            };
+            self.add(severity, name, "is drained until `undrain`", fix);
         }
     }
 

@@ -121,7 +121,7 @@ fn explanation(status: &Status, history: &[Entry]) -> String {
         // What a pause means for the next election has been said.
         (Some(_), _) if status.pause.is_some() => {}
         (Some(_), Some(next)) => lines.push(format!("\n{next} is next if the leader fails now")),
-        (None, Some(next)) if !absence::is_only_here(status) => {
+        (None, Some(next)) if status.leader_elsewhere().is_none() => {
             lines.push(format!("\n{next} is first in line, if it reaches a majority"));
         }
         // Only a quorum tells which member is next.

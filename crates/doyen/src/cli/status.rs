@@ -83,7 +83,7 @@ fn head(status: &Snapshot) -> String {
         // What a pause means for the next election is said below.
         (Some(_), _) if status.pause.is_some() => {}
         (Some(_), Some(next)) => lines.push(format!("{next} is next")),
-        (None, Some(next)) if !absence::is_only_here(status) => {
+        (None, Some(next)) if status.leader_elsewhere().is_none() => {
             lines.push(format!("{next} is first in line"));
         }
         // Only a quorum tells which member is next.

@@ -14,7 +14,7 @@ use doyen::node::status::{Entry, Status};
 use doyen_core::protocol::Role;
 use serde_json::{Value, json};
 
-use super::client::{CannotReach, Client, NodeFlags, Stream};
+use super::client::{AdminClient, CannotReach, NodeFlags, Stream};
 use super::server_sent::{Event, read_event};
 use super::terminal::{FAINT, styled, timestamp};
 use super::{Answer, system};
@@ -42,24 +42,24 @@ pub(crate) struct Watch {
 
 impl Watch {
     pub(crate) fn run(self) -> Result<Answer> {
-        let client = self.node.connect()?;
+        let client = self.node.connect_reader()?;
         let mut viewer = Viewer { json: self.json, shown: None, leader_told: false };
         let mut last_id = None;
         let mut stream = client.watch(None)?;
         loop {
             // However a stream breaks, it is opened again.
-            while let Ok(Some(event)) = read_event(&mut stream) {
+            while let Ok(Some(event)) = read_event(&mut stream.events) {
                 viewer.show(&event, &mut anstream::stdout().lock())?;
                 last_id = Some(event.id);
             }
-            system::note(format_args!("lost {}; reconnecting", client.url()));
+            system::note(format_args!("lost {}; reconnecting", stream.place));
             stream = reconnect(&client, last_id.as_deref())?;
-            system::note(format_args!("reconnected to {}", client.url()));
+            system::note(format_args!("reconnected to {}", stream.place));
         }
     }
 }
 
-fn reconnect(client: &Client, last_id: Option<&str>) -> Result<Stream> {
+fn reconnect(client: &AdminClient, last_id: Option<&str>) -> Result<Stream> {
     loop {
         sleep(RECONNECT_AFTER);
         match client.watch(last_id) {

@@ -54,7 +54,7 @@ fn read(
     mut stream: Stream,
 ) -> Result<()> {
     let mut incarnation = None;
-    while let Some(event) = read_event(&mut stream)? {
+    while let Some(event) = read_event(&mut stream.events)? {
         match event.name.as_str() {
             "snapshot" => {
                 let status: Status = serde_json::from_str(&event.data)?;

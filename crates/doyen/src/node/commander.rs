@@ -39,9 +39,10 @@ impl Commander {
     }
 }
 
-/// Whether a command made the leader leave.
+/// Whether a command made the leader leave. A preference may be older than its leadership: then the command is not known.
 fn is_commanded(reason: TransferReason) -> bool {
-    matches!(reason, TransferReason::Resigned | TransferReason::Requested | TransferReason::Drained)
+    use TransferReason::{Drained, Preferred, Requested, Resigned};
+    matches!(reason, Resigned | Requested | Drained | Preferred)
 }
 
 /// The leader whose transfer by command makes this change, and the latest term in which it led.

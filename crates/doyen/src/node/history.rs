@@ -205,6 +205,7 @@ mod tests {
         let by = Circumstance { commanded: Some((me, commander)), ..Circumstance::default() };
         let told = |change| by.describe(change, me, second(1));
         assert_eq!(told(left(TransferReason::Requested)), "; command from n");
+        assert_eq!(told(left(TransferReason::Preferred)), "; command from n");
         assert_eq!(told(left(TransferReason::Outranked)), "");
         assert_eq!(told(left(TransferReason::ShuttingDown)), "");
         let follows = |by, term| LeaderChange::Follows {

@@ -37,6 +37,7 @@ use super::inspect::{HostView, awaited, inspect, learns_within, reaches};
 use super::log::LogLine;
 use super::network::{Network, Received};
 use super::publish::Publisher;
+use super::reachability::Reachability;
 use super::reload::NextTiming;
 use super::status::{LastLeader, Status, seconds};
 use super::store::{LONGEST_DURABLE, Store, refused};
@@ -92,6 +93,7 @@ pub(super) struct Host {
     groups: Option<GroupHost>,
     tracer: Option<Tracer>,
     warnings: Warnings,
+    reachability: Reachability,
     random: Pcg64Mcg,
     /// Buffers that are used again and again.
     batch: Vec<Arrived>,
@@ -164,6 +166,7 @@ impl Host {
             groups,
             tracer,
             warnings,
+            reachability: Reachability::default(),
             random,
             batch: Vec::with_capacity(BATCH),
             encoded: Box::new([0; LONGEST_DURABLE]),
@@ -517,6 +520,7 @@ impl Host {
         status.last_leader = self.last_leader(now, lost).filter(|_| status.leader.is_none());
         let moved = self.circumstance.commanded.as_ref();
         let moved = moved.filter(|(of, it)| (Some(*of), it.term) == (status.leader, status.term));
+        let moved = moved.filter(|(of, _)| *of != self.id || status.role == Role::Retiring);
         status.moved_by = moved.map(|(_, it)| it.by.clone());
         self.publish(status);
         self.warn_about_peers(&reachable);
@@ -561,6 +565,10 @@ impl Host {
         let limited = Counters::read(limited);
         let warning = self.warnings.isolation(reaches_others, limited);
         self.log(warning);
+        let met_at = |id| self.network.peer(id).and_then(|peer| peer.met_at);
+        let settings = &self.settings;
+        let lines = self.reachability.observe(Moment::now(), settings, reachable, met_at);
+        lines.into_iter().for_each(|line| self.log(line));
         for member in self.network.config_mismatches() {
             self.warn_of_config_mismatch(member);
         }
@@ -575,12 +583,6 @@ impl Host {
         if let Some(line) = line.into() {
             self.publisher.log.write(line);
         }
-    }
-
-    fn log_about(&self, member: NodeId, event: &'static str, what: &str) {
-        let name = self.settings.name_of(member).to_owned();
-        let line = LogLine::info(event, format!("{name} {what}"));
-        self.log(LogLine { member: Some(name), ..line });
     }
 
     /// Adds a change of leadership to the history.
@@ -677,8 +679,8 @@ impl doyen_core::host::Host<Process> for Host {
                 let text = format!("elections are no longer paused: {why}");
                 self.log(LogLine { member, ..LogLine::info("elections-resumed", text) });
             }
-            Notice::Down(peer) => self.log_about(peer, "peer-down", "is down or restarted"),
-            Notice::Up(peer) => self.log_about(peer, "peer-up", "is reachable again"),
+            // A new session is one as well. The log says what the status shows as reachable.
+            Notice::Down(_) | Notice::Up(_) => {}
             Notice::ForeignConfiguration(peer) => self.warn_of_config_mismatch(peer),
             Notice::Dropped { why, .. } => self.publisher.counters().reject(why.into()),
             Notice::Unsent(_) => Counters::add(&self.publisher.counters().unsent, 1),

@@ -25,6 +25,7 @@ use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
+use std::time::Duration;
 
 use doyen_core::group::rider::Rider;
 use doyen_core::members::{Incarnation, NodeId, PeerSet, SessionId};
@@ -56,6 +57,10 @@ use crate::key::Keyring;
 /// Where fragments are dropped, the election must not depend on a longer one.
 const UNFRAGMENTED: usize = 1_200;
 
+/// How long a node that is not on this node's list is shown after its last datagram: longer than it waits before it greets
+/// again.
+const STRANGER: Duration = Duration::from_secs(60);
+
 /// What a process sends.
 type Outgoing = Letter<Packet<AnyMessage>>;
 
@@ -69,6 +74,8 @@ pub(super) struct Network {
     peers: BTreeMap<NodeId, Peer>,
     /// When a node that is not on this node's list was last answered.
     stranger_answered: Option<Moment>,
+    /// The last such node, where its datagram came from, and when.
+    stranger: Option<(NodeId, SocketAddr, Moment)>,
     /// The datagram that is being handled.
     current: Option<Current>,
     resolver: Resolver,
@@ -148,6 +155,7 @@ impl Network {
             configuration: settings.configuration_id(),
             peers: others.map(peer).collect(),
             stranger_answered: None,
+            stranger: None,
             current: None,
             resolver,
             settings: Arc::clone(settings),
@@ -179,6 +187,7 @@ impl Network {
             let from = opened.envelope.from;
             let Some(peer) = self.peers.get_mut(&from) else {
                 stranger = Some(from);
+                self.stranger = Some((from, source, Moment::now()));
                 let is_asked = opened.envelope.to == me && from != me;
                 if is_asked && may_answer(&mut self.stranger_answered) {
                     answer = answer_to(&opened);
@@ -445,6 +454,12 @@ impl Network {
     pub(super) fn config_mismatches(&self) -> Vec<NodeId> {
         let mismatched = self.peers.iter().filter(|(_, peer)| peer.config_mismatch);
         mismatched.map(|(id, _)| *id).collect()
+    }
+
+    /// The node that is not on this node's list and sent something lately, and from where.
+    pub(super) fn stranger(&self, now: Moment) -> Option<(NodeId, SocketAddr)> {
+        let recent = self.stranger.filter(|(.., at)| now.since(*at) < STRANGER);
+        recent.map(|(id, address, _)| (id, address))
     }
 
     /// The path to a member; none to this member itself.

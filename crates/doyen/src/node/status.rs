@@ -3,6 +3,8 @@
 //! A [`Status`] is published at once when the view changes, and a few times a second for values that change all the time
 //! (round-trip times, when a member was last seen).
 
+mod detour;
+
 use std::fmt;
 use std::time::Duration;
 
@@ -16,6 +18,8 @@ use super::network::{Network, canonical};
 use super::wire::Rejection;
 use crate::clock::{self, Moment};
 use crate::config::Settings;
+
+pub use detour::{Detour, still_reach};
 
 /// What a node knows about itself and the cluster. Clients also read the names that earlier versions used.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -89,6 +93,9 @@ pub struct Status {
     /// The pause of elections, if an operator has paused them: no member campaigns, except by a transfer.
     #[serde(default)]
     pub pause: Option<Paused>,
+    /// A node that is not on this node's member list and has sent it something lately; null if there is none.
+    #[serde(default)]
+    pub stranger: Option<Stranger>,
     /// The next leader if the leader died now, as far as this member knows: the first of the succession that it reaches
     /// and that reaches a majority without the leader.
     #[cfg_attr(feature = "http", schema(value_type = Option<u32>))]
@@ -103,6 +110,17 @@ pub struct Status {
     /// When the loop published it, by this machine's clock. Clients do not get it.
     #[serde(skip)]
     pub taken_at: Moment,
+}
+
+/// A node that has the key of the cluster and is on no list of members here. What it sends is dropped.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+pub struct Stranger {
+    /// The id that it claims; perhaps that of the node itself.
+    #[cfg_attr(feature = "http", schema(value_type = u32))]
+    pub id: NodeId,
+    /// The address from which its last datagram came.
+    pub address: String,
 }
 
 /// The leader that a node knew last.
@@ -398,6 +416,7 @@ impl Status {
             never_leads: false,
             preference: None,
             pause: None,
+            stranger: None,
             next: None,
             succession: Vec::new(),
             members: members.collect(),
@@ -454,6 +473,8 @@ impl Status {
         let now = Moment::now();
         let ids = self.members.iter().map(|member| member.id);
         let unreachable: Vec<NodeId> = ids.filter(|&id| !reachable.contains(id)).collect();
+        let stranger = network.stranger(now);
+        self.stranger = stranger.map(|(id, address)| Stranger { id, address: canonical(address) });
         for member in &mut self.members {
             member.reachable = reachable.contains(member.id);
             if member.id == self.id {
@@ -632,18 +653,17 @@ impl MemberStatus {
         let times = match self.recent_failures {
             0 => return None,
             1 => String::new(),
-            failures if self.failed_ms_ago.is_some() => format!(" {failures} times, last"),
-            failures => format!(" {failures} times"),
+            failures => format!(" {failures} times, last"),
         };
-        // A node of an earlier release does not say when it failed; nor does any node before a new leader has counted
-        // it.
-        let ago = self.failed_ms_ago.map(|ago| format!("{} ago", rounded_up(ago)));
-        let lasting = match self.penalty_remaining_ms {
-            Some(left) => format!("for another {}", rounded_up(left)),
-            None => "until the penalty decays".to_owned(),
+        // No leader has counted it: the member may lead on, and only this node has lost it.
+        let (Some(ago), Some(left)) = (self.failed_ms_ago, self.penalty_remaining_ms) else {
+            return Some(
+                "may have failed as leader; ranked last until a leader says whether it has"
+                    .to_owned(),
+            );
         };
-        let when = ago.as_deref().unwrap_or("recently");
-        Some(format!("failed as leader{times} {when}; ranked last {lasting}"))
+        let (ago, left) = (rounded_up(ago), rounded_up(left));
+        Some(format!("failed as leader{times} {ago} ago; ranked last for another {left}"))
     }
 }
 

@@ -63,6 +63,18 @@ fn a_follower_that_is_told_to_resign_has_the_leader_do_it() {
 }
 
 #[test]
+fn a_preference_that_moves_leadership_is_told_to_all_with_its_source() {
+    let trial = Trial::start(&Plan::default());
+    trial.follow(3, &[1, 2, 3]);
+    let preferred = trial.succession(|| offline(&trial, 1, &["prefer", "n2", "--for", "2h"]));
+    assert!(preferred.status.success(), "{}", complaint(&preferred));
+    trial.follow(2, &[1, 2, 3]);
+    let reason = trial.status(1).and_then(|it| it.why).unwrap_or_default();
+    assert!(reason.contains("(preferred)"), "{reason}");
+    says_who_commanded(&trial, 1);
+}
+
+#[test]
 fn commands_to_any_member_reach_the_one_that_they_are_for() {
     let (mut trial, leader, followers) = steady();
     let (asked, next) = (followers[0], followers[1]);

@@ -1,12 +1,14 @@
 //! Too many connections to a real node: what it says, and that it goes on answering.
 
-use std::io::{ErrorKind, Read as _, Write as _};
+use std::fs;
+use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
+use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
 use crate::support::rounds::{Tally, rounds};
-use crate::support::{LIMIT, Plan, Trial};
+use crate::support::{LIMIT, Plan, Trial, complaint, doyen, program};
 
 /// A cluster of one that is ready, after the shell did something.
 fn start_after(script: &str) -> Trial {
@@ -97,4 +99,69 @@ fn without_free_file_descriptors_a_client_is_turned_away_and_not_kept_waiting() 
     }
     drop(held);
     trial.wait("it answers again", || trial.get(1, "/leader"));
+}
+
+/// However busy HTTP is, the operator of the machine may look: the admin socket is free.
+#[test]
+fn busy_http_blinds_no_local_operator() {
+    let trial = start_after(":");
+    let is_busy = || {
+        let output = doyen(&["status", "--node", trial.url(1)]);
+        complaint(&output).contains("too many connections; retry later")
+    };
+    trial.wait("HTTP to be busy all the while", || {
+        let hold = |_| {
+            let mut stream = connect(&trial);
+            stream.write_all(b"POST /v1/permit HTTP/1.0\r\ncontent-length: 9\r\n\r\n{").ok()?;
+            Some(stream)
+        };
+        let _held: Vec<Option<TcpStream>> = (0..80).map(hold).collect();
+        let was_busy = is_busy();
+        for words in [&["status"][..], &["history"], &["explain"], &["wait"]] {
+            let output = trial.command(1, words);
+            assert!(output.status.success(), "{words:?}: {}", complaint(&output));
+        }
+        (was_busy && is_busy()).then_some(())
+    });
+    // Where the socket cannot be used, HTTP is.
+    fs::remove_file(trial.folder_of(1).join("state/admin.sock")).expect("it is there");
+    trial.wait("an answer over HTTP", || {
+        trial.command(1, &["status"]).status.success().then_some(())
+    });
+}
+
+#[test]
+fn watchers_over_http_keep_no_local_one_out() {
+    let trial = start_after(":");
+    let watch = |_| {
+        let mut stream = connect(&trial);
+        stream
+            .write_all(b"GET /v1/watch HTTP/1.1\r\nhost: localhost\r\n\r\n")
+            .expect("it is taken");
+        let mut head = [0; 12];
+        stream.read_exact(&mut head).expect("an answer");
+        assert_eq!(&head, b"HTTP/1.1 200");
+        stream
+    };
+    let _held: Vec<TcpStream> = (0..16).map(watch).collect();
+    let output = doyen(&["watch", "--node", trial.url(1)]);
+    assert!(
+        complaint(&output).contains("too many watchers; retry later"),
+        "{}",
+        complaint(&output)
+    );
+    let mut watching = Command::new(program())
+        .args(["watch", "--config"])
+        .arg(trial.folder_of(1).join("doyen.toml"))
+        .env("DOYEN_HTTP", trial.url(1).trim_start_matches("http://"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("doyen can be run");
+    let mut lines = BufReader::new(watching.stdout.take().expect("a pipe"));
+    let mut line = String::new();
+    let read = lines.read_line(&mut line);
+    watching.kill().expect("it runs");
+    watching.wait().expect("it ends");
+    assert!(read.is_ok() && line.contains("n1 leads in term "), "{line}");
 }

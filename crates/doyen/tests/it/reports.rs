@@ -47,6 +47,29 @@ fn a_node_that_is_cut_off_says_who_led_and_who_still_reaches_it() {
     });
     assert!(!text.contains("first in line"), "{text}");
     assert!(ask(&wires, cut, "explain").contains(&end));
+    let address = trial.address(leader);
+    let advice = format!("let UDP between n{cut} and n{leader} ({address}) pass");
+    let rejected = complaint(&trial.command(cut, &["transfer", &format!("n{other}")]));
+    let why = format!(
+        "n{cut} is not the leader and knows no leader: n{leader} led when last heard, and n{other} still reaches it; \
+         {advice}, or run this on n{other}"
+    );
+    assert!(rejected.contains(&why), "{rejected}");
+    let unanswered = complaint(&trial.command(cut, &["status", &format!("n{leader}")]));
+    let why = format!(
+        "n{leader} does not answer n{cut}: it is reached by n{other}, but not by n{cut}; {advice}, or run this on n{other}"
+    );
+    assert!(unanswered.contains(&why), "{unanswered}");
+    let diagnosed = printed(&trial.command(cut, &["doctor"]));
+    for finding in [
+        format!("must    n{leader}: is reached by n{other}, but not by n{cut}\n        {advice}\n"),
+        format!(
+            "must    n{cut}: knows no leader: n{leader} led when last heard, and n{other} still reaches it\n        {advice}; \
+             until then run commands on n{other}\n"
+        ),
+    ] {
+        assert!(diagnosed.contains(&finding), "{diagnosed}");
+    }
     let status = trial.status(cut).expect("a status");
     let roles = roles(&status);
     assert_eq!((roles[leader - 1], roles[cut - 1]), (MemberRole::Unknown, MemberRole::Candidate));
@@ -61,6 +84,61 @@ fn a_node_that_is_cut_off_says_who_led_and_who_still_reaches_it() {
         assert!(!log.contains("resumed leadership"), "{log}");
         log.contains(&format!("regained contact with leader n{leader}")).then_some(())
     });
+}
+
+/// n1 follows n3, which receives nothing from it.
+#[test]
+fn a_member_that_receives_nothing_from_the_asked_one_is_not_called_slow() {
+    let Some(wires) = Wires::lay(3) else { return };
+    let trial = wires.start(&Plan { preemption: "never", ..Plan::default() });
+    let leader = trial.agree(&[1, 2, 3]);
+    let (mute, other) = if leader == 3 { (1, 2) } else { (3, 3 - leader) };
+    wires.cut(mute, leader);
+    let why = format!(
+        "n{leader} does not answer n{mute}: it receives nothing from n{mute}, which receives from it; let UDP from n{mute} to \
+         n{leader} ({}) pass, or give n{leader} the key with which n{mute} seals, or run this on n{other}",
+        trial.address(leader)
+    );
+    trial.wait(&why, || {
+        let rejected = trial.command(mute, &["transfer", &format!("n{other}")]);
+        complaint(&rejected).contains(&why).then_some(())
+    });
+}
+
+/// Two of three are enough to elect one, but neither of them may lead.
+#[test]
+fn members_of_which_none_may_lead_say_why() {
+    let mut trial = Trial::found(&Plan { patient: true, ..Plan::default() });
+    for member in trial.everybody() {
+        let file = trial.folder_of(member).join("doyen.toml");
+        let text = fs::read_to_string(&file).expect("a configuration");
+        fs::write(&file, text.replace("priority = 1\n", "witness = true\n"))
+            .expect("it can be written");
+        trial.run(member);
+    }
+    trial.follow(3, &[1, 2, 3]);
+    let drained = trial.succession(|| trial.command(3, &["drain", "--never"]));
+    assert!(drained.status.success(), "{}", complaint(&drained));
+    trial.follow(2, &[1, 2, 3]);
+    trial.kill(2);
+    for (member, drained) in [
+        (1, "n3 is drained: `doyen undrain n3` lets it lead"),
+        (3, "n3 is drained until `undrain`: it never leads"),
+    ] {
+        let why = format!("no reachable member may lead: n1 is a witness; {drained}\n");
+        trial.wait(&why, || {
+            printed(&trial.command(member, &["status"])).contains(&why).then_some(())
+        });
+    }
+    let diagnosed = printed(&trial.command(1, &["doctor"]));
+    for finding in [
+        "must    n3: is drained until `undrain`\n        `doyen undrain n3`",
+        "must    n1: knows no leader: no reachable member may lead: n1 is a witness; n3 is drained",
+    ] {
+        assert!(diagnosed.contains(finding), "{diagnosed}");
+    }
+    assert!(trial.command(3, &["undrain"]).status.success());
+    trial.follow(3, &[1, 3]);
 }
 
 /// Three probes take longer than a lease, and until then all members seemed to be reachable.
@@ -92,6 +170,39 @@ fn a_stopped_node_is_reported_within_seconds() {
     assert_eq!(output.status.code(), Some(3), "{}", complaint(&output));
     assert!(complaint(&output).contains("its process is stopped or overloaded"));
     assert!(took < Duration::from_secs(8), "{took:?}");
+}
+
+/// The members that watch it die include those that do not lead.
+#[test]
+fn a_member_that_dies_or_never_comes_is_logged_by_all_others() {
+    let mut trial = Trial::found(&Plan { patient: true, ..Plan::default() });
+    for member in [2, 3] {
+        trial.run(member);
+    }
+    trial.follow(3, &[2, 3]);
+    let no_majority = |other| format!("; losing n{other} would leave no majority");
+    for (member, other) in [(2, 3), (3, 2)] {
+        let never = "n1 has been unreachable since this node started";
+        trial.wait_for_log(member, &format!("{never}{}", no_majority(other)));
+        assert_eq!(trial.log(member).matches("unreachable").count(), 1, "{}", trial.log(member));
+    }
+    trial.run(1);
+    for member in [2, 3] {
+        trial.wait_for_log(member, "n1 is reachable\n");
+    }
+    trial.kill(1);
+    for (member, other) in [(2, 3), (3, 2)] {
+        let line = format!("WARN n{member}: n1 is unreachable{}", no_majority(other));
+        trial.wait_for_log(member, &line);
+    }
+    trial.run(1);
+    for member in [2, 3] {
+        trial.wait_for_log(member, "n1 has restarted");
+        trial.wait_for_log(member, "n1 is reachable again");
+        let log = trial.log(member);
+        assert!(!log.contains("down or restarted"), "{log}");
+        assert_eq!(log.matches("n1 has restarted").count(), 1, "{log}");
+    }
 }
 
 #[test]
@@ -170,6 +281,14 @@ fn a_stranger_is_logged_and_told() {
         });
         assert_eq!(trial.log(member).matches(line).count(), 1, "once a minute");
     }
+    trial.wait("doctor finds the stranger at all members", || {
+        let diagnosed = printed(&trial.command(2, &["doctor"]));
+        let address = trial.address(4);
+        let finding = |member| {
+            format!("must    n{member}: drops datagrams from {address}, whose sender has id 4: that is not on its member list\n")
+        };
+        [1, 2, 3].iter().all(|member| diagnosed.contains(&finding(member))).then_some(())
+    });
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use doyen_core::members::NodeId;
-use doyen_core::protocol::{AdminCommand, Event, Protocol as _};
+use doyen_core::protocol::{AdminCommand, Event, Protocol as _, Role};
 
 use super::super::commander::Commander;
 use super::super::log::LogLine;
@@ -61,10 +61,14 @@ impl Host {
         command: AdminCommand,
         by: Option<String>,
     ) -> Result<Result<(), CommandError>, Failure> {
-        let moves = matches!(
-            command,
-            AdminCommand::Transfer { .. } | AdminCommand::Resign | AdminCommand::Drain { .. }
-        );
+        let moves = match command {
+            AdminCommand::Transfer { .. } | AdminCommand::Resign | AdminCommand::Drain { .. } => {
+                true
+            }
+            // It moves leadership when the member may take over, and never a transfer that is pending.
+            AdminCommand::Prefer { .. } => self.member.view().role != Role::Retiring,
+            _ => false,
+        };
         let before = self.circumstance.commanded.clone();
         if moves {
             let term = self.member.view().term;
@@ -73,7 +77,8 @@ impl Host {
         let result = self.apply_command(command)?;
         if result.is_err() {
             self.circumstance.commanded = before;
-        } else if moves {
+        } else if moves && !matches!(command, AdminCommand::Prefer { .. }) {
+            // A preference moves leadership later, if at all: the others are told then.
             self.tell_commander();
         }
         // A caller whose command was accepted must see its effect in the status.

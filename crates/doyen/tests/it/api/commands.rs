@@ -350,11 +350,15 @@ fn orders_are_given_by_name_or_id_and_say_what_is_done() {
 #[test]
 fn who_prefers_a_member_that_lost_its_office_is_told_that_this_weighs_more() {
     let fake = Fake::leader();
-    fake.publish(|status| status.members[1].recent_failures = 1);
+    fake.publish(|status| {
+        status.members[1].recent_failures = 1;
+        status.members[1].failed_ms_ago = Some(12_000);
+        status.members[1].penalty_remaining_ms = Some(48_000);
+    });
     let came = fake.admin(&["prefer", "n2", "--for", "2h"]);
     let expected = "\
 n1 prefers n2 for 2h (term 7)
-n2 failed as leader recently; ranked last until the penalty decays. A penalty outweighs a preference; \
+n2 failed as leader 12 s ago; ranked last for another 48 s. A penalty outweighs a preference; \
 `doyen transfer n2` makes it leader now
 ";
     assert_eq!((came.code, came.stdout.as_str()), (0, expected));
@@ -484,7 +488,7 @@ fn explain_says_why_somebody_is_not_the_first_in_line() {
     let expected = "\
 succession
   n1 priority 10, leads
-  n3 priority 30, failed as leader recently; ranked last until the penalty decays
+  n3 priority 30, may have failed as leader; ranked last until a leader says whether it has
   n2 priority 20, has another member list, algorithm or groups/group_lease: compare the configurations
 
 no failover possible: losing n1 would leave 1 of 3 members, and 2 are needed
@@ -673,7 +677,7 @@ fn watch_says_what_changes_in_words() {
     assert_eq!(watching.news(), "n1 knows no leader (term 7)");
     assert_eq!(watching.news(), "n1 no longer reaches n3");
     assert_eq!(watching.news(), "n2 now has priority 40");
-    let penalty = "n2 failed as leader recently; ranked last until the penalty decays";
+    let penalty = "n2 may have failed as leader; ranked last until a leader says whether it has";
     assert_eq!(watching.news(), penalty);
     assert_eq!(watching.news(), "n2 no longer reaches n3");
     fake.publish(|status| {
