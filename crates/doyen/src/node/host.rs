@@ -430,7 +430,7 @@ impl Host {
         self.effects = effects;
         // No effect announces a renewed lease: its deadline is that of the timer (13).
         let deadline = self.lease_deadline();
-        self.publisher.announce(self.member.view(), deadline);
+        self.publisher.announce(self.member.view(), deadline, self.awake_until);
         self.trace_lease(deadline);
         self.prepare_handover();
         Ok(())
@@ -538,7 +538,7 @@ impl Host {
     /// When something last arrived from a leader that was `known` to lead until then.
     fn last_heard(&self, leader: NodeId, known: Moment) -> Moment {
         let received = self.network.peer(leader).and_then(|peer| peer.last_seen);
-        received.map_or(known, |received| received.min(known)).min(self.awake_until)
+        received.map_or(known, |received| received.min(known))
     }
 
     fn publish_rejoining(&mut self, awaited: &PeerSet) {
@@ -647,7 +647,7 @@ impl doyen_core::host::Host<Process> for Host {
         if let Some((last, _, known)) = last {
             self.circumstance.predecessor_heard = Some(self.last_heard(last, known));
         }
-        self.publisher.announce(view, self.lease_deadline());
+        self.publisher.announce(view, self.lease_deadline(), self.awake_until);
         let changes = self.view_history.as_mut().map(|history| history.changes(view));
         changes.into_iter().flatten().for_each(|change| self.record(change));
         // No permit is given from now on (13).

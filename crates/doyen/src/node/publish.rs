@@ -214,8 +214,14 @@ impl Publisher {
         self.channels.job.borrow().clone()
     }
 
-    /// Publishes the view and the deadline of the lease. Every later read returns these.
-    pub(super) fn announce(&mut self, view: View, lease_deadline: Option<Moment>) {
+    /// Publishes the view and the deadline of the lease. Every later read returns these. `known_at`: when what led to this view
+    /// may have been known at the earliest.
+    pub(super) fn announce(
+        &mut self,
+        view: View,
+        lease_deadline: Option<Moment>,
+        known_at: Moment,
+    ) {
         let View { leader, term, role, .. } = view;
         match role {
             Role::Candidate => {
@@ -233,7 +239,7 @@ impl Publisher {
             }
         }
         if let Some(leader) = leader {
-            self.last_leader = Some((leader, term, Moment::now()));
+            self.last_leader = Some((leader, term, known_at));
         }
         let state = LeadershipState { leader, term, role: Some(role), lease_deadline };
         self.write_lease(lease_deadline.map(|deadline| Lease { deadline, term: term.0 }));
