@@ -205,15 +205,16 @@ impl List {
         }
         let fix = match member.and_then(MemberStatus::rejected_for) {
             Some("key") => format!(
-                "give {asked} and {name} the same key file (mode 0600), from a member that reaches a majority; then \
-                 `doyen reload-keys` there. If {name} runs from the folder of an earlier member list, stop it instead: its id may \
-                 be another member's now"
+                "first look on both machines which of the two runs from the folder of an earlier member list, if any: stop that \
+                 one, for its id may be another member's now. Otherwise give both the same key file (mode 0600), from a member \
+                 that reaches a majority; then `doyen reload-keys` there"
             ),
             Some("version") => "upgrade it, or finish the upgrade of the others".to_owned(),
             Some("cluster") => format!("set `cluster` as {asked} has it, and restart it"),
             Some("configuration") => format!(
-                "compare the member list, `algorithm`, `groups` and `group_lease` in its doyen.toml with those of {asked}, correct \
-                 the wrong one and restart that node"
+                "compare the member list, `algorithm`, `groups` and `group_lease` in its doyen.toml with those of {asked}, and \
+                 correct what is new there. The list of a cluster that has run stays as it is; to change it: docs/operations.md, \
+                 \"Changing the members\""
             ),
             _ if why.contains("older version") => "upgrade it".to_owned(),
             _ => "start its node; if it runs, let UDP to and from its address pass".to_owned(),
