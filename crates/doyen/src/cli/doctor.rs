@@ -204,11 +204,10 @@ impl List {
             return self.add(Severity::Must, name, detour.problem, detour.fix);
         }
         let fix = match member.and_then(MemberStatus::rejected_for) {
-            Some("key") => format!(
-                "first look on both machines which of the two runs from the folder of an earlier member list, if any: stop that \
-                 one, for its id may be another member's now. Otherwise give both the same key file (mode 0600), from a member \
-                 that reaches a majority; then `doyen reload-keys` there"
-            ),
+            Some("key") => "first look on both machines which of the two runs from the folder of an earlier member list, if any: \
+                 stop that one, for its id may be another member's now. Otherwise give both the same key file (mode 0600), from \
+                 a member that reaches a majority; then `doyen reload-keys` there"
+                .to_owned(),
             Some("version") => "upgrade it, or finish the upgrade of the others".to_owned(),
             Some("cluster") => format!("set `cluster` as {asked} has it, and restart it"),
             Some("configuration") => format!(
