@@ -2,8 +2,8 @@
 //!
 //! The voting rules alone to the end, and sessions with one replacement; leases and promises, and the whole, until
 //! everything has been seen or a limit is reached, and then says how deep that was. Whatever comes of one, the others are
-//! explored too; it fails at the end if something is violated, or if what must end did not. See `part.rs` for what is explored, and docs/quorum.md
-//! for what came of it.
+//! explored too; it fails at the end if something is violated, or if what must end did not. See `part.rs` for what is
+//! explored, and docs/quorum.md for what came of it.
 //!
 //! ```console
 //! $ cargo bench -p doyen-sim --bench explore_quorum -- seconds=600 megabytes=8000 only=leases

@@ -8,11 +8,11 @@
 //! | whole | the quorum as it is shipped | penalties, probes, restored disks |
 //! | locks | the lock service under two leaders, see `lock_service/succession.rs` | how they are elected |
 //!
-//! In each part messages may be lost, duplicated, reordered and delayed without bound; to locks, a budget limits what arrives
-//! twice. Members crash and restart at any moment, even between two writes; in all parts but the whole, any member campaigns at
-//! any moment at which the rules allow it. The [budget](Budget) limits transfers, commands and lost disks. The properties are the safety of a quorum
-//! ([`Property::QUORUM`]), as far as they concern the part. Clocks run in ticks, and the settings are the shortest with
-//! which a lease is renewed while it runs:
+//! In each part messages may be lost, duplicated, reordered and delayed without bound; to locks, a budget limits what
+//! arrives twice. Members crash and restart at any moment, even between two writes; in all parts but the whole, any member
+//! campaigns at any moment at which the rules allow it. The [budget](Budget) limits transfers, commands and lost disks. The
+//! properties are the safety of a quorum ([`Property::QUORUM`]), as far as they concern the part. Clocks run in ticks, and
+//! the settings are the shortest with which a lease is renewed while it runs:
 //!
 //! ```text
 //!     heartbeat 1 tick     vote lease 3 ticks     lease 2 ticks     answers 1 tick

@@ -7,12 +7,12 @@
 //! [`Grantor`](crate::lock::grantor::Grantor). What they add is which member asks for which lock, and one message for all.
 //!
 //! **Riders.** The messages of all groups travel with the heartbeat of the quorum and with its acknowledgement: a cluster
-//! with a hundred groups sends no datagram more than one with a single group. Only what
-//! should not wait, a group that a member is given or asked for, or the first answer of a new leader, is sent at once. A [`Rider`] from a member to the
-//! leader is one call for *every* group, under one round: KEEP for those that it lists as held, with their fences, RELEASE for
-//! those that it has left, and ACQUIRE for all others, which the leader answers where it chooses. Before a rider leaves, the
-//! timer of its round is armed (G1); each group's lease rests on the rounds in which *this group* was answered, so every group
-//! is renewed, and ends, by itself.
+//! with a hundred groups sends no datagram more than one with a single group. Only what should not wait, a group that a
+//! member is given or asked for, or the first answer of a new leader, is sent at once. A [`Rider`] from a member to the
+//! leader is one call for *every* group, under one round: KEEP for those that it lists as held, with their fences, RELEASE
+//! for those that it has left, and ACQUIRE for all others, which the leader answers where it chooses. Before a rider leaves,
+//! the timer of its round is armed (G1); each group's lease rests on the rounds in which *this group* was answered, so every
+//! group is renewed, and ends, by itself.
 //!
 //! | rule | what happens |
 //! |---|---|

@@ -1,10 +1,10 @@
 //! What members tell each other outside their algorithm of mutual exclusion: a layer above it for the property ME3, which says
 //! that of two requests the one that happened before the other enters first.
 //!
-//! Requests happen before each other by way of messages (Lamport 1978), and not of those of the algorithm alone: a member that
-//! has been told of a request may ask because of it. So a member here may *tell* another one something, at any moment
-//! ([`AdminCommand::Tell`]). An application message carries Lamport's clock, if the algorithm has one: without it, a member that was
-//! told of a request may ask with an earlier time, and overtakes it.
+//! Requests happen before each other by way of messages (Lamport 1978), and not of those of the algorithm alone: a member
+//! that has been told of a request may ask because of it. So a member here may *tell* another one something, at any moment
+//! ([`AdminCommand::Tell`]). An application message carries Lamport's clock, if the algorithm has one: without it, a member
+//! that was told of a request may ask with an earlier time, and overtakes it.
 //!
 //! To *judge* that, every message carries how many requests of each member its sender knows to have happened, which the
 //! algorithm does not see. Simulations and explorations read what a request comes after ([`Protocol::asked_after`]); no node runs

@@ -66,7 +66,8 @@ pub struct Config {
     pub lease: Span,
     /// `ρ`: by how many thousandths any clock may be wrong.
     pub drift: u32,
-    /// How many calls a client remembers whose answers are still worth something. The answer to one that is forgotten does not count.
+    /// How many calls a client remembers whose answers are still worth something. The answer to one that is forgotten does
+    /// not count.
     pub rounds: usize,
     /// What a grantor has room for.
     pub limits: Limits,

@@ -103,8 +103,8 @@ impl fmt::Display for Span {
 impl FromStr for Span {
     type Err = String;
 
-    /// Reads `1.5ms`, `20us`, `3s`, `5m`, `1h`, `0`. A number without a unit, a negative one or one beyond a hundred and forty years
-    /// is rejected.
+    /// Reads `1.5ms`, `20us`, `3s`, `5m`, `1h`, `0`. A number without a unit, a negative one or one beyond a hundred and
+    /// forty years is rejected.
     fn from_str(text: &str) -> Result<Self, String> {
         let text = text.trim();
         let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());

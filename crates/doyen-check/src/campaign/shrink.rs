@@ -1,9 +1,9 @@
 //! Shrinks a scenario that fails, so that a reader can follow it.
 //!
-//! Passes over the scenario drop members, drop faults and requests, reset what is unusual (loss, varying delays, attributes, a ring out
-//! of order) and halve times, until no pass changes anything or the runs are used up. The result breaks the same property,
-//! under the same [`premise`]. Each attempt is one run, and attempts are made in a fixed order, so the same scenario always
-//! shrinks to the same one.
+//! Passes over the scenario drop members, drop faults and requests, reset what is unusual (loss, varying delays, attributes,
+//! a ring out of order) and halve times, until no pass changes anything or the runs are used up. The result breaks the same
+//! property, under the same [`premise`]. Each attempt is one run, and attempts are made in a fixed order, so the same
+//! scenario always shrinks to the same one.
 
 use doyen_core::members::NodeId;
 use doyen_core::protocol::AdminCommand;

@@ -1,8 +1,9 @@
 //! One step of an exploration: what a search branches on, and the line that a counterexample stores of it.
 //!
 //! One line a step: `deliver ELECTION term=1 from 1 to 2 #5c02b1f9`, `expire Reply at 2`, `crash 3`, `transfer 3 to 2`,
-//! `request 2`, `exit 2`, `wait 2 ticks`. A step of a process other than the one in its member's slot ends with `, other process 1`. A step in
-//! the middle of which a process crashes ends with `, crash after 1`: after the first message or write.
+//! `request 2`, `exit 2`, `wait 2 ticks`. A step of a process other than the one in its member's slot ends with `, other
+//! process 1`. A step in the middle of which a process crashes ends with `, crash after 1`: after the first message or
+//! write.
 //!
 //! The number behind `#` is the fingerprint of the message. Messages may read the same and yet differ in their age, or in
 //! fields that they do not print, so a line without the number may mean several steps. With it, a line means one step; a

@@ -244,8 +244,9 @@ const ABOUT_OBSOLETE_MESSAGES: [Rule; 6] = [
 ///
 /// What is compared is how short the shortest violation is, if one is within the limit of states of both. That is little
 /// without reductions: most rules are missed only in longer runs, where this compares nothing. Nor does it compare which
-/// property is broken or which states are reached; `states_of_the_same_canonical_form_are_alike` compares the steps of states that
-/// are taken for one, and `tests/it/check_quorum.rs` has longer runs, in which searches with reductions miss every rule.
+/// property is broken or which states are reached; `states_of_the_same_canonical_form_are_alike` compares the steps of
+/// states that are taken for one, and `tests/it/check_quorum.rs` has longer runs, in which searches with reductions miss
+/// every rule.
 #[test]
 fn with_any_rule_less_each_reduction_finds_what_none_finds() {
     let mut found = 0;

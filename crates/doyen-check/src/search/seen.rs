@@ -1,8 +1,9 @@
 //! The states that a search has seen: their fingerprints, and the state from which each was reached first.
 //!
-//! One open table for all threads, and no lock. A fingerprint lies at the place that its upper bits name, its home, or
-//! at the first place after it that was free when it came; a lookup goes from its home to the next empty place. A thread adds one by exchanging the zero of an empty place for it: of two that bring the same state at the same
-//! time one succeeds, and the other learns that the state is known.
+//! One open table for all threads, and no lock. A fingerprint lies at the place that its upper bits name, its home, or at
+//! the first place after it that was free when it came; a lookup goes from its home to the next empty place. A thread adds
+//! one by exchanging the zero of an empty place for it: of two that bring the same state at the same time one succeeds, and
+//! the other learns that the state is known.
 //!
 //! While threads are at work nothing moves. A thread adds states within a [`Quota`], so that the table is never full; when
 //! a quota is refused the threads end, [`Seen::grow`] makes the table twice as large, and they start again.

@@ -1,11 +1,11 @@
 //! The lock service over a failover, every schedule of a small case: two clients, leaders of two terms, messages in any order,
 //! lost or doubled.
 //!
-//! Goal: no two clients hold the lock, fences are unique and rise, a resource that checks fences accepts no earlier one after
-//! a later one, and a client that shows its ticket in time keeps its place. Method: the state machines of doyen-core, unchanged,
-//! in a host that lets every armed timer fire at any time, with one exception, which is what the clocks promise: a timer of a
-//! grantor that lasts a lease or longer does not fire before a client's `Hold` that was armed before it has ended. Then each rule is taken away, and
-//! must be missed.
+//! Goal: no two clients hold the lock, fences are unique and rise, a resource that checks fences accepts no earlier one
+//! after a later one, and a client that shows its ticket in time keeps its place. Method: the state machines of doyen-core,
+//! unchanged, in a host that lets every armed timer fire at any time, with one exception, which is what the clocks promise:
+//! a timer of a grantor that lasts a lease or longer does not fire before a client's `Hold` that was armed before it has
+//! ended. Then each rule is taken away, and must be missed.
 //!
 //! A host of its own, because the explorer of this crate runs members of one protocol, and these clients are no members.
 

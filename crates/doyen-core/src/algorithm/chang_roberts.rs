@@ -15,13 +15,14 @@
 //! | CR7 | ELECTED, its own key | removes it from the ring |
 //!
 //! **Textbook mode.** os-textbook has no CR4: a higher process sends its own message "to start a new election" for every
-//! lower one that arrives. Then m initiators cost up to m(3n−1) messages and the winner announces itself m times: the variant
-//! `os-textbook-no-swallow`. cs425 replaces a message only if the member "has not forwarded an election message earlier", which must
-//! include one that it has sent itself, and does not say what becomes of the others: they are swallowed. In os-textbook "all
-//! other processes abandon their elections": this is the end of participation in CR6. Keys contain the id, so that equal
-//! attributes do not make two winners. No member is polled: os-textbook lets "the control part of a failed process" forward,
-//! so a message goes to the neighbour and skips only members that the failure detector reports as down. A member that has
-//! no other member left wins without a message; read literally, os-textbook has it send both messages to itself.
+//! lower one that arrives. Then m initiators cost up to m(3n−1) messages and the winner announces itself m times: the
+//! variant `os-textbook-no-swallow`. cs425 replaces a message only if the member "has not forwarded an election message
+//! earlier", which must include one that it has sent itself, and does not say what becomes of the others: they are
+//! swallowed. In os-textbook "all other processes abandon their elections": this is the end of participation in CR6. Keys
+//! contain the id, so that equal attributes do not make two winners. No member is polled: os-textbook lets "the control part
+//! of a failed process" forward, so a message goes to the neighbour and skips only members that the failure detector reports
+//! as down. A member that has no other member left wins without a message; read literally, os-textbook has it send both
+//! messages to itself.
 //!
 //! Cost: with one initiator, d hops from the highest member, d + 2n messages one after the other, at most 3n−1. os-textbook
 //! calls that the maximum, but if several start at once it is n(n+1)/2 + n (all start, keys falling clockwise), and on average

@@ -47,9 +47,10 @@
 //!   member; as in Bully, it starts an election (M15). An ELECTION from a higher member is ignored (M2'), as are OK and STOP
 //!   outside their election (M9', M14').
 //!
-//! The broken readings are the variants `kordafshari-figure4` (only a winner empties S, F19; and a member follows any COORDINATOR,
-//! because the figure has no rule about it), `kordafshari-literal-timers` (D after a GRANT and 3D after an OK; the repeated ELECTIONs
-//! that result are answered) and `eager` (a member that knows no higher member announces itself at once).
+//! The broken readings are the variants `kordafshari-figure4` (only a winner empties S, F19; and a member follows any
+//! COORDINATOR, because the figure has no rule about it), `kordafshari-literal-timers` (D after a GRANT and 3D after an OK;
+//! the repeated ELECTIONs that result are answered) and `eager` (a member that knows no higher member announces itself at
+//! once).
 //!
 //! Cost without further failures, with n live members, the r-th lowest of which detects the failure: 2(n−r) + n messages,
 //! formula (1), for r < n, and n−1 for r = n, where no member is granted. At most 3n−2: the paper's formula (2) prints 3n−1, a

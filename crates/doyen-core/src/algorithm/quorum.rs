@@ -47,9 +47,9 @@
 //! answers, 2(N−1) requests and votes, and 2(N−1) messages for the first heartbeat: 6(N−1) in all. It takes the rest of the
 //! vote lease, one turn and three round trips. A transfer needs no pre-vote.
 //!
-//! **Beyond the specification** (section 5 and its amendments): [witnesses](crate::config::quorum::Settings::witnesses) and members
-//! that never lead, ranks that change, preferences and penalties (`rank.rs`), partial connectivity (`reachability.rs`),
-//! reasons ([`change`](crate::change)), rejoining (`recovery.rs`), and these decisions:
+//! **Beyond the specification** (section 5 and its amendments): [witnesses](crate::config::quorum::Settings::witnesses) and
+//! members that never lead, ranks that change, preferences and penalties (`rank.rs`), partial connectivity
+//! (`reachability.rs`), reasons ([`change`](crate::change)), rejoining (`recovery.rs`), and these decisions:
 //!
 //! - The leader chooses the length of a vote lease. A vote lease of a later term replaces a longer one of an earlier term.
 //! - A leader that steps down while its own lease runs stays bound by it, unless it transfers leadership: programs that

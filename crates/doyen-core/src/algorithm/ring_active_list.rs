@@ -23,8 +23,9 @@
 //!
 //! A number whose owner has died circulates forever, and the owner of a lost one waits forever.
 //!
-//! **Hardened mode** adds the rules of [`leader_tracker`](super::leader_tracker), [`ring`] and [`roll_call`](super::roll_call): HOP-ACK, a way
-//! past members that are down, rounds, and every number once in a round. In addition:
+//! **Hardened mode** adds the rules of [`leader_tracker`](super::leader_tracker), [`ring`] and
+//! [`roll_call`](super::roll_call): HOP-ACK, a way past members that are down, rounds, and every number once in a round. In
+//! addition:
 //!
 //! - AL4: each member decides for itself, as in the notes, but when a member dies during the election the lists differ, and so
 //!   would the decisions. Therefore only one of them counts, the winner's. It sends ALIVE to all members at once, and the others

@@ -14,22 +14,23 @@
 //! | AI6 | NEW-COORDINATOR of another initiator | follows; passes it on |
 //! | AI7 | its own NEW-COORDINATOR | removes it from the ring |
 //!
-//! **Textbook mode.** Read literally, os-textbook has a process that receives an ELECT-ME send its own each time, which would
-//! never end: here it sends one per election. Links must keep the order of messages ("all links in the ring are assumed to be
-//! FIFO"). os-textbook does not say which member removes the others' ELECT-MEs from the ring. Here the sender does (AI5). If
-//! the initiator does it, which is the variant `os-textbook-absorb`, it costs less, but two initiators starve each other: each keeps
-//! the message that the other waits for. Several initiators each send their NEW-COORDINATOR. In os-textbook the "control part"
-//! of a failed process forwards messages, so a message skips only members that the failure detector reports as down. A
-//! member that has no other member left elects itself without a message.
+//! **Textbook mode.** Read literally, os-textbook has a process that receives an ELECT-ME send its own each time, which
+//! would never end: here it sends one per election. Links must keep the order of messages ("all links in the ring are
+//! assumed to be FIFO"). os-textbook does not say which member removes the others' ELECT-MEs from the ring. Here the sender
+//! does (AI5). If the initiator does it, which is the variant `os-textbook-absorb`, it costs less, but two initiators starve
+//! each other: each keeps the message that the other waits for. Several initiators each send their NEW-COORDINATOR. In
+//! os-textbook the "control part" of a failed process forwards messages, so a message skips only members that the failure
+//! detector reports as down. A member that has no other member left elects itself without a message.
 //!
-//! Cost: n² + n messages for one initiator, n more for each further one; `os-textbook-absorb`: n(n+1)/2 + n. Both are the "order of
-//! n²" of os-textbook.
+//! Cost: n² + n messages for one initiator, n more for each further one; `os-textbook-absorb`: n(n+1)/2 + n. Both are the
+//! "order of n²" of os-textbook.
 //!
 //! os-textbook assumes "that failures do not occur during an election". If they do, an id whose owner has died circulates
 //! forever, and the owner of a lost one waits forever.
 //!
-//! **Hardened mode** adds the rules of [`leader_tracker`](super::leader_tracker), [`ring`] and [`roll_call`](super::roll_call): HOP-ACK, a way
-//! past members that are down, rounds, and every id once in a round. In addition:
+//! **Hardened mode** adds the rules of [`leader_tracker`](super::leader_tracker), [`ring`] and
+//! [`roll_call`](super::roll_call): HOP-ACK, a way past members that are down, rounds, and every id once in a round. In
+//! addition:
 //!
 //! - AI4: members that are down are not elected;
 //! - AI6: NEW-COORDINATOR is the winner's claim and followed by the order of claims, also by the winner, which leads from

@@ -21,8 +21,8 @@
 //! - **Clients are members.** With `doyen lock` they are programs anywhere, which find the leader by asking one node after the
 //!   other. Here a client learns from its member who leads.
 //! - **A claim is named by its member, incarnation and number,** not by random digits: the core draws none.
-//! - **The founding leader does not settle** if all members start together under it: there is no earlier grant to wait for. A node
-//!   cannot know that, and always settles.
+//! - **The founding leader does not settle** if all members start together under it: there is no earlier grant to wait for.
+//!   A node cannot know that, and always settles.
 //! - The literal readings `empty-table` and `some-claims` leave out what makes a failover safe (G7), to show what follows.
 
 pub mod rules;

@@ -28,8 +28,8 @@
 //!   token cannot be told from a long stay, so here a scenario says when. That includes a token which a member that has not
 //!   heard of a crash yet passes to the crashed one. A search by that member when it learns of the crash would not be
 //!   enough: the token may still reach the crashed member's next process.
-//! - **The literal reading `raises-token`** has no P6: a first draft of the specification let the holder raise its token by itself,
-//!   which makes two tokens of a generation if it passes the token on and crashes before its HAVE arrives.
+//! - **The literal reading `raises-token`** has no P6: a first draft of the specification let the holder raise its token by
+//!   itself, which makes two tokens of a generation if it passes the token on and crashes before its HAVE arrives.
 //! - Messages are not repeated; a link does that. A member that restarts has forgotten what it was probed for, and takes no
 //!   token until it is probed again.
 

@@ -4,9 +4,9 @@
 //! and not once for each algorithm. Only simulations of bare members by the million, where one more call per message matters,
 //! are compiled for their algorithm alone.
 //!
-//! On the wire and on the disk nothing says which algorithm it is: all members run the same one. So writing delegates to
-//! the inner value, and reading gets the algorithm as an argument ([`Algorithm::read_packet`] and the like). Texts are those of the inner
-//! value too, because traces and counterexamples name timers and messages by them.
+//! On the wire and on the disk nothing says which algorithm it is: all members run the same one. So writing delegates to the
+//! inner value, and reading gets the algorithm as an argument ([`Algorithm::read_packet`] and the like). Texts are those of
+//! the inner value too, because traces and counterexamples name timers and messages by them.
 
 use std::borrow::Cow;
 use std::fmt;

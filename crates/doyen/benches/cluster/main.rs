@@ -14,10 +14,11 @@
 //! **Idling.** Nothing happens for [`IDLE`]. Counted are the datagrams that the leader sends, the processor time that
 //! the system charges it with, and its resident memory.
 //!
-//! `DOYEN_BENCH_ROUNDS` sets the kills; `DOYEN_BASELINE` is the absolute path of another version of the program, built
-//! the same way, to measure beside this one where datagrams are lost; `make bench` builds one from the history. Of the command line, `part=` takes one of
-//! `failover`, `hand-over`, `crash`, `moves`, `loss` and `idle` alone, and `seconds=`, `runs=` and `profile=` set how long, how often and with
-//! which profile datagrams are lost: `cargo bench -p doyen --bench cluster -- part=loss seconds=2 runs=1` tries that out in less than a minute.
+//! `DOYEN_BENCH_ROUNDS` sets the kills; `DOYEN_BASELINE` is the absolute path of another version of the program, built the
+//! same way, to measure beside this one where datagrams are lost; `make bench` builds one from the history. Of the command
+//! line, `part=` takes one of `failover`, `hand-over`, `crash`, `moves`, `loss` and `idle` alone, and `seconds=`, `runs=`
+//! and `profile=` set how long, how often and with which profile datagrams are lost: `cargo bench -p doyen --bench cluster
+//! -- part=loss seconds=2 runs=1` tries that out in less than a minute.
 //!
 //! The figures are for reading: a target that is missed is no error.
 

@@ -4,8 +4,8 @@
 //!
 //! **Paint.** The browser's own first contentful paint of that page.
 //!
-//! **Frames.** A run of [`MEMBERS`] members in which all start an election is played for [`PLAYED`]. Measured is the time from one
-//! frame to the next; without a graphics processor a browser draws at most 60 a second.
+//! **Frames.** A run of [`MEMBERS`] members in which all start an election is played for [`PLAYED`]. Measured is the time
+//! from one frame to the next; without a graphics processor a browser draws at most 60 a second.
 //!
 //! The figures are for reading: a target that is missed is no error. Without Chromium there are none.
 

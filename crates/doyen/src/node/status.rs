@@ -333,7 +333,8 @@ pub struct MemberStatus {
     #[serde(default)]
     pub failed_ms_ago: Option<u64>,
     /// What an operator should know about it, as text. Of the node itself: that it rejoins, is drained, that elections are
-    /// paused, that a transfer waits for its job, and what fails of what it runs. Of another member: why this node rejects what arrives from it.
+    /// paused, that a transfer waits for its job, and what fails of what it runs. Of another member: why this node rejects
+    /// what arrives from it.
     #[serde(default)]
     pub notices: Vec<String>,
 }

@@ -9,8 +9,8 @@
 //!     history      the latest changes of leadership, which no rule reads: `history/file.rs`
 //! ```
 //!
-//! **Contents.** The owner with the list of members, the incarnation, whether the member is still rejoining, and opaque bytes ([`Saved`]): what the
-//! core stores, or the initial record of the algorithm.
+//! **Contents.** The owner with the list of members, the incarnation, whether the member is still rejoining, and opaque
+//! bytes ([`Saved`]): what the core stores, or the initial record of the algorithm.
 //!
 //! **Versions.** A slot has two checksums: the first one ends its first 512 bytes, which have the layout of version 1, so
 //! that an older program recognizes a newer format; the other one covers the whole slot. Both must match. Slots of earlier
@@ -34,9 +34,9 @@
 //!
 //! **Origin of a state.** `doyen init` creates it ([`Store::create`]), a node never does: a lost file must not look like a
 //! first start, because the member may have voted. A member whose state is lost, damaged or an old copy comes back by
-//! [`Store::rejoin`], which an operator must request (`doyen rejoin`). Nothing is replaced before the first record is saved, which needs an
-//! incarnation that only the other members know. Records say that the member is *rejoining* until it has finished, across
-//! any number of restarts; see [`Origin::Rejoining`].
+//! [`Store::rejoin`], which an operator must request (`doyen rejoin`). Nothing is replaced before the first record is saved,
+//! which needs an incarnation that only the other members know. Records say that the member is *rejoining* until it has
+//! finished, across any number of restarts; see [`Origin::Rejoining`].
 //!
 //! **What a store cannot detect**: a file that was restored from a copy or cloned is as valid as any. So is the older record
 //! of a file whose newer one has decayed: it looks like a torn write. Other members detect such a state by its incarnation
@@ -200,7 +200,9 @@ pub enum StoreError {
     OtherAlgorithm { path: PathBuf, found: String, expected: &'static str },
     /// The member has started with another list of members.
     #[error(
-        "{}: this member has run in a cluster of the members {stored}, and the configuration lists {listed}; set the list back:          two lists can elect two leaders at once; to change the members of a cluster, stop all of them and create it again          (`doyen init --term-floor N`, docs/operations.md)", path.display()
+        "{}: this member has run in a cluster of the members {stored}, and the configuration lists {listed}; set the list \
+         back: two lists can elect two leaders at once; to change the members of a cluster, stop all of them and create it again \
+         (`doyen init --term-floor N`, docs/operations.md)", path.display()
     )]
     OtherMembers { path: PathBuf, stored: String, listed: String },
     /// A newer version of doyen wrote it.

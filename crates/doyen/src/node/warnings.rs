@@ -36,8 +36,8 @@ enum Topic {
 #[derive(Debug)]
 pub(super) struct Warnings {
     logged: Throttle<Topic>,
-    /// The senders and reasons of dropped datagrams that were logged, and whether they were a member's own. Source addresses can be forged, so they have a limit of
-    /// their own, and suppress no other warning.
+    /// The senders and reasons of dropped datagrams that were logged, and whether they were a member's own. Source addresses
+    /// can be forged, so they have a limit of their own, and suppress no other warning.
     dropped: Throttle<(SocketAddr, Rejection, bool)>,
     /// When it was last logged that the node rejoins.
     last_rejoining: Option<Moment>,

@@ -8,12 +8,11 @@
 //! All numbers are little-endian and of fixed length, so there is one way to encode a datagram. The envelope is the sender
 //! (4), the receiver (4), the sender's session (8), the receiver's session (8, zero if the sender does not know it), a
 //! counter (8), the number of the configuration (4) and that of a group (2, zero: there is one group). Kind 1 is a
-//! [`Greeting`], kind 2 a message of the layers above in the encoding of the core, where there are groups with a
-//! [`Rider`] after it, and kind 3 a [`Roster`]: for each entry
-//! the member (4), its incarnation (4) and session (8). Kind 4, from version 4 on, is a packet that the loop passes on
-//! ([`relay`](super::relay)), and kind 5 a rider without a message. A greeting is a challenge (8) and an answer (8), zero if there is
-//! none, the sender's incarnation (4), the incarnation of the receiver that it has seen (4) and whether it asks for a
-//! roster (1).
+//! [`Greeting`], kind 2 a message of the layers above in the encoding of the core, where there are groups with a [`Rider`]
+//! after it, and kind 3 a [`Roster`]: for each entry the member (4), its incarnation (4) and session (8). Kind 4, from
+//! version 4 on, is a packet that the loop passes on ([`relay`](super::relay)), and kind 5 a rider without a message. A
+//! greeting is a challenge (8) and an answer (8), zero if there is none, the sender's incarnation (4), the incarnation of
+//! the receiver that it has seen (4) and whether it asks for a roster (1).
 //!
 //! **Sealing** is XChaCha20-Poly1305 with the clear part as associated data: without the key nothing in a datagram can be
 //! altered, and nothing of the sealed part can be read. The nonce is random for each datagram. A counter would have to be
@@ -193,8 +192,9 @@ pub struct Opened<'a> {
 }
 
 impl Opened<'_> {
-    /// The letter for the core, and what the groups say with it, or an error if that cannot be read; none if its content is not a
-    /// letter, or not a message of `algorithm`. `at`: where it came from, if not from the address of its sender's configured name.
+    /// The letter for the core, and what the groups say with it, or an error if that cannot be read; none if its content is
+    /// not a letter, or not a message of `algorithm`. `at`: where it came from, if not from the address of its sender's
+    /// configured name.
     pub fn into_letter_and_rider(
         self,
         algorithm: Algorithm,

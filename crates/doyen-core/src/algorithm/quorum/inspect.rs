@@ -26,9 +26,9 @@ impl Quorum {
         members
     }
 
-    /// Which member leads next if the leader dies now: the first of the succession that reaches this member and a
-    /// majority of all, both ways, without the leader. The caller says which member receives from which: [`receives`](Self::receives), or what a
-    /// host knows in addition.
+    /// Which member leads next if the leader dies now: the first of the succession that reaches this member and a majority
+    /// of all, both ways, without the leader. The caller says which member receives from which:
+    /// [`receives`](Self::receives), or what a host knows in addition.
     pub fn next_leader(
         &self,
         config: &Config,

@@ -1,9 +1,9 @@
 //! Every count of the specification, as a property of random groups.
 //!
-//! A test's name begins with the number that its line has in the specification: part A is about Bully, B about the
-//! modified bully, C about the rings, X about mutual exclusion. The convention is `live` (n counts the live members) unless a name says
-//! `configured` (N counts the crashed coordinator as well); the mode is textbook unless a variant is named. All messages
-//! take D = 1ms unless a test says otherwise.
+//! A test's name begins with the number that its line has in the specification: part A is about Bully, B about the modified
+//! bully, C about the rings, X about mutual exclusion. The convention is `live` (n counts the live members) unless a name
+//! says `configured` (N counts the crashed coordinator as well); the mode is textbook unless a variant is named. All
+//! messages take D = 1ms unless a test says otherwise.
 //!
 //! Where a count is not what the specification's reference program prints, the test says why:
 //!

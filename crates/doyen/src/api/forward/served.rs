@@ -2,9 +2,9 @@
 //!
 //! A call is known by the member that makes it, its session and its number. While it is carried out, and for a while after,
 //! it is remembered, so that a repetition is answered and not carried out again. When it is forgotten, it and all earlier
-//! numbers of that session are never carried out any more. A new session starts from nothing: the loop drops what
-//! earlier ones have sent. So neither a repeated nor a replayed datagram has an effect, and there are [`MOST_CALLS`] answers for each
-//! member at most.
+//! numbers of that session are never carried out any more. A new session starts from nothing: the loop drops what earlier
+//! ones have sent. So neither a repeated nor a replayed datagram has an effect, and there are [`MOST_CALLS`] answers for
+//! each member at most.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -234,7 +234,7 @@ fn a_member_that_does_not_answer_is_one_finding() {
     assert_eq!(finding.member, "n3");
     assert!(finding.fix.contains("the same key file"), "{}", finding.fix);
     let text = render(&read(1), 3, &found);
-    assert!(text.contains("a key of this node\n        give n1 and n3"), "{text}");
+    assert!(text.contains("a key of this node\n        first look on both machines"), "{text}");
 }
 
 #[test]

@@ -8,9 +8,10 @@
 //! ```
 //!
 //! The record is encoded by postcard, then zeros; it continues after the first checksum. A slot of version 1 ends at byte
-//! 512. Before version 4 a record had no list of members: where the list would be are zeros, which is the empty list. The first 512 bytes keep that layout in every later version, so that a state of a newer doyen is distinguished from
-//! a damaged one: a program that knows only version 1 finds a correct checksum and an unknown version. The checksums are the
-//! first bytes of a SHA-256: they protect against accidents, not against attackers, who could compute them too.
+//! 512. The first 512 bytes keep that layout in every later version, so that a state of a newer doyen is distinguished from
+//! a damaged one: a program that knows only version 1 finds a correct checksum and an unknown version. Before version 4 a
+//! record had no list of members: where the list would be are zeros, which is the empty list. The checksums are the first
+//! bytes of a SHA-256: they protect against accidents, not against attackers, who could compute them too.
 
 use std::borrow::Cow;
 use std::io;
@@ -158,19 +159,16 @@ impl Record<'_> {
             return Err(Flaw::Damaged);
         }
         let (before, after) = (&slot[HEAD..FIRST_SUM.start], &slot[FIRST_SUM.end..LAST_SUM.start]);
-        let record = match u16::from_le_bytes([slot[MAGIC.len()], slot[MAGIC.len() + 1]]) {
+        let mut body = [0; BODY];
+        body[..BEFORE].copy_from_slice(before);
+        match u16::from_le_bytes([slot[MAGIC.len()], slot[MAGIC.len() + 1]]) {
             // The bytes after 512 do not belong to it.
-            1 => postcard::from_bytes(before),
-            2 | 3 | VERSION if fits(LAST_SUM) => {
-                let mut body = [0; BODY];
-                body[..BEFORE].copy_from_slice(before);
-                body[BEFORE..].copy_from_slice(after);
-                postcard::from_bytes(&body)
-            }
+            1 => {}
+            2 | 3 | VERSION if fits(LAST_SUM) => body[BEFORE..].copy_from_slice(after),
             newer if newer > VERSION => return Err(Flaw::Newer(newer)),
             _ => return Err(Flaw::Damaged),
-        };
-        record.map_err(|_| Flaw::Damaged)
+        }
+        postcard::from_bytes(&body).map_err(|_| Flaw::Damaged)
     }
 }
 
@@ -241,7 +239,11 @@ mod tests {
         slot.fill(0);
         slot[..8].copy_from_slice(b"doyen\0st");
         slot[8] = 1;
-        postcard::to_slice(record, &mut slot[10..496]).unwrap();
+        let (mut body, before) =
+            ([0; 487], Record { members: Cow::Borrowed(&[]), ..record.clone() });
+        postcard::to_slice(&before, &mut body).unwrap();
+        // It had no list: the last byte of the body is one that does not fit.
+        slot[10..496].copy_from_slice(&body[..486]);
         let sum = Sha256::digest(&slot[..496]);
         slot[496..].copy_from_slice(&sum[..16]);
     }
@@ -260,6 +262,12 @@ mod tests {
         assert_eq!(Record::newest(&image), Ok(OLD), "what lies behind does not matter");
         image[495] ^= 1;
         assert_eq!(Record::newest(&image), Err(Flaw::Damaged));
+
+        let filling = [0xd7; 486 - 18];
+        let longest = Record { durable: Durable::EarlierBare(Cow::Borrowed(&filling)), ..OLD };
+        put_version_1(&longest, &mut image);
+        assert_eq!(image[495], 0xd7, "it fills its slot");
+        assert_eq!(Record::newest(&image), Ok(longest));
     }
 
     /// The bytes were computed by another program (Python), from the description at the head of this file.

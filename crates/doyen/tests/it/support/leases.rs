@@ -1,10 +1,10 @@
 //! The leases in the traces of real nodes (`--trace`), whatever version of doyen wrote them.
 //!
-//! A node records every lease with its exact deadline, in nanoseconds since the machine booted: the clock by which it
-//! acts, and one that all processes of a machine share. So traces say to the microsecond when some node held a lease and
-//! when none did. Only two lines of a trace are read, and as text: that a lease is another than before (`leased`), and
-//! that its holder began to lead in a new term (`BecameLeader`; `Took` in earlier versions). [`doyen::node::replay`] reads the rest, but of its own version
-//! only.
+//! A node records every lease with its exact deadline, in nanoseconds since the machine booted: the clock by which it acts,
+//! and one that all processes of a machine share. So traces say to the microsecond when some node held a lease and when none
+//! did. Only two lines of a trace are read, and as text: that a lease is another than before (`leased`), and that its holder
+//! began to lead in a new term (`BecameLeader`; `Took` in earlier versions). [`doyen::node::replay`] reads the rest, but of
+//! its own version only.
 
 use std::ops::Range;
 

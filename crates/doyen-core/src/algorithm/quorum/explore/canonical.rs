@@ -2,9 +2,9 @@
 //!
 //! **Rounds.** Heartbeats are numbered as long as a member leads, so no two states of a leader would ever be equal. But only
 //! the rounds from a *first live one* on matter: those that can renew a lease, and, where a leader chooses a successor, the
-//! last three, by which it knows which members it receives from. Earlier rounds are forgotten, and the others are counted from the
-//! first live one. An acknowledgement of a forgotten round has no effect, now or later: the first live round never falls while
-//! its leader leads, not even when its lease lapses, and no member leads twice in a term.
+//! last three, by which it knows which members it receives from. Earlier rounds are forgotten, and the others are counted
+//! from the first live one. An acknowledgement of a forgotten round has no effect, now or later: the first live round never
+//! falls while its leader leads, not even when its lease lapses, and no member leads twice in a term.
 //!
 //! **The search for a leader.** What a member remembers of it matters only with pre-votes.
 //!

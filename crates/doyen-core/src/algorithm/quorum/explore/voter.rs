@@ -3,9 +3,9 @@
 //!
 //! Leases, vote leases and ranks decide *when* a member campaigns and *whether* it answers; they remove runs and never add
 //! one. A quorum's members also learn of later terms without voting in them (NACK, heartbeats); a voter that votes in such a
-//! term and whose vote is lost does the same and more. So what holds for every run of voters holds for every run of a quorum:
-//! at most one leader per term, at most one vote per term. With a [last term](crate::config::rules::Rules::until) the state space is
-//! finite, and is explored completely.
+//! term and whose vote is lost does the same and more. So what holds for every run of voters holds for every run of a
+//! quorum: at most one leader per term, at most one vote per term. With a [last term](crate::config::rules::Rules::until)
+//! the state space is finite, and is explored completely.
 //!
 //! A voter that lost its disk asks all others which term they have stored, adopts the latest and has no vote left in it, as a
 //! quorum's member does (`recovery.rs`). What WELCOME carries there in addition, the term in which the member was seen last, only

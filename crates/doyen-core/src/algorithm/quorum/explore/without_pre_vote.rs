@@ -5,8 +5,9 @@
 //! every member may learn at any moment that a term has been opened. Everything else is the shipped code: votes, leases, vote
 //! leases, hold-down, and all their timers.
 //!
-//! **A reduced quorum can do everything that a quorum can do**, as far as terms, votes, leaderships, vote leases and hold-downs are
-//! concerned; so what is safe in every run of reduced members is safe in every run of shipped ones. Step by step:
+//! **A reduced quorum can do everything that a quorum can do**, as far as terms, votes, leaderships, vote leases and
+//! hold-downs are concerned; so what is safe in every run of reduced members is safe in every run of shipped ones. Step by
+//! step:
 //!
 //! - A member that asks, answers, waits for its turn or lets another go first changes none of these: the reduced member does
 //!   nothing.
