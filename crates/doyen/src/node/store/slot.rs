@@ -263,7 +263,7 @@ mod tests {
         image[495] ^= 1;
         assert_eq!(Record::newest(&image), Err(Flaw::Damaged));
 
-        let filling = [0xd7; 486 - 18];
+        let filling = [0xd7; 486 - 21];
         let longest = Record { durable: Durable::EarlierBare(Cow::Borrowed(&filling)), ..OLD };
         put_version_1(&longest, &mut image);
         assert_eq!(image[495], 0xd7, "it fills its slot");
