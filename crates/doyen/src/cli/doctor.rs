@@ -301,18 +301,10 @@ impl List {
     /// A node that is on no list sends datagrams to a member.
     fn stranger(&mut self, name: &str, status: &Status) {
         let Some(Stranger { id, address }) = &status.stranger else { return };
-        let (problem, fix) = match *id == status.id {
-            true => (
-                format!("drops datagrams from {address}, whose sender has its id, {id}"),
-                "give every node an id of its own, or stop the node there",
-            ),
-            false => (
-                format!(
-                    "drops datagrams from {address}, whose sender has id {id}: that is not on its member list"
-                ),
-                "compare the member lists, or stop the node there",
-            ),
-        };
+        let problem = format!(
+            "drops datagrams from {address}, whose sender has id {id}: that is not on its member list"
+        );
+        let fix = "compare the member lists, or stop the node there";
         self.add(Severity::Must, name, problem, fix);
     }
 

@@ -40,7 +40,7 @@ impl Commander {
 }
 
 /// Whether a command made the leader leave. A preference may be older than its leadership: then the command is not known.
-fn is_commanded(reason: TransferReason) -> bool {
+pub(super) fn is_commanded(reason: TransferReason) -> bool {
     use TransferReason::{Drained, Preferred, Requested, Resigned};
     matches!(reason, Resigned | Requested | Drained | Preferred)
 }

@@ -29,7 +29,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use super::Failure;
-use super::commander::{Commander, transferred_by};
+use super::commander::{Commander, is_commanded, transferred_by};
 use super::counters::Counters;
 use super::groups::GroupHost;
 use super::history::{Circumstance, ViewHistory};
@@ -507,7 +507,7 @@ impl Host {
         let view =
             HostView { me: self.id, reachable: &reachable, is_new: &is_new, remaining: &remaining };
         let diagnostics = inspect(member, config, &view);
-        let lost = diagnostics.lost_leader;
+        let (lost, transfer) = (diagnostics.lost_leader, diagnostics.pending_transfer);
 
         let mut status = Status::initial(&self.settings);
         status.why = self.publisher.reason();
@@ -520,7 +520,9 @@ impl Host {
         status.last_leader = self.last_leader(now, lost).filter(|_| status.leader.is_none());
         let moved = self.circumstance.commanded.as_ref();
         let moved = moved.filter(|(of, it)| (Some(*of), it.term) == (status.leader, status.term));
-        let moved = moved.filter(|(of, _)| *of != self.id || status.role == Role::Retiring);
+        // What moves leadership away from here may be something else than the last command.
+        let is_pending = transfer.is_some_and(|(reason, _)| is_commanded(reason));
+        let moved = moved.filter(|(of, _)| *of != self.id || is_pending);
         status.moved_by = moved.map(|(_, it)| it.by.clone());
         self.publish(status);
         self.warn_about_peers(&reachable);
@@ -541,12 +543,18 @@ impl Host {
         received.map_or(known, |received| received.min(known))
     }
 
+    /// While this member rejoins, it reaches the members that have answered.
     fn publish_rejoining(&mut self, awaited: &PeerSet) {
-        if self.rejoining {
-            let warning = self.warnings.rejoining(&self.settings, awaited);
-            self.log(warning);
-            self.publish(Status::rejoining(&self.settings, awaited));
+        if !self.rejoining {
+            return;
         }
+        let answered = self.settings.core.members.iter().filter(|&id| !awaited.contains(id));
+        let mut status = Status { rejoining: true, ..Status::initial(&self.settings) };
+        status.set_network(&self.network, &answered.collect());
+        let warning = self.warnings.rejoining(&status);
+        self.log(warning);
+        self.publish(status);
+        self.warn_of_config_mismatches();
     }
 
     fn publish(&mut self, status: Status) {
@@ -569,6 +577,10 @@ impl Host {
         let settings = &self.settings;
         let lines = self.reachability.observe(Moment::now(), settings, reachable, met_at);
         lines.into_iter().for_each(|line| self.log(line));
+        self.warn_of_config_mismatches();
+    }
+
+    fn warn_of_config_mismatches(&mut self) {
         for member in self.network.config_mismatches() {
             self.warn_of_config_mismatch(member);
         }

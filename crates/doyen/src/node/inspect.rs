@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use doyen_core::algorithm::quorum::{MISSED_PROBES, Pause, Quorum, Rank, Timer};
-use doyen_core::change::Loss;
+use doyen_core::change::{Loss, TransferReason};
 use doyen_core::config::Config;
-use doyen_core::members::{NodeId, PeerSet};
+use doyen_core::members::{NodeId, PeerSet, Term};
 use doyen_core::registry::{AnyProtocol, AnyTimer};
 use doyen_core::time::Span;
 
@@ -15,8 +15,8 @@ use doyen_core::time::Span;
 pub(super) struct Diagnostics {
     /// The next leader, if the leader died now.
     pub(super) next: Option<NodeId>,
-    /// The member that this leader was told to transfer leadership to.
-    pub(super) named_successor: Option<NodeId>,
+    /// The transfer of leadership that this leader has begun: why, and to whom if that was named.
+    pub(super) pending_transfer: Option<(TransferReason, Option<NodeId>)>,
     /// The eligible members by rank, the highest first.
     pub(super) succession: Vec<NodeId>,
     /// The leader that was lost, and how, until the next one is known.
@@ -39,8 +39,8 @@ pub(super) struct PeerInfo {
     pub(super) attribute: i64,
     pub(super) eligible: bool,
     pub(super) recent_failures: u8,
-    /// How long ago the last failure was, and how much longer it counts.
-    pub(super) penalty: Option<(Duration, Duration)>,
+    /// How long ago the last failure was, where that is known, and how much longer it counts.
+    pub(super) penalty: Option<(Option<Duration>, Duration)>,
     /// The members that it reports as unreachable; none if members do not report that.
     pub(super) unreachable: Option<Vec<NodeId>>,
 }
@@ -98,17 +98,24 @@ fn inspect_quorum(quorum: &Quorum, config: &Config, host: &HostView<'_>) -> Diag
         true => reachable.contains(other),
         false => quorum.receives(one, other) && (reachable.contains(other) || !is_new(one)),
     };
+    // The core counts a penalty down with heartbeats, which end with the leader. Its timer runs on.
+    let penalty = |id: NodeId| {
+        let penalty = Some(quorum.penalty_of(id)).filter(|penalty| penalty.failures > 0)?;
+        let duration = |span: Span| Duration::from_nanos(span.as_nanos());
+        let counted = duration(penalty.left);
+        let left = remaining(AnyTimer::Quorum(Timer::Penalty(id))).unwrap_or(counted);
+        let ago = duration(penalty.ago).saturating_add(counted.saturating_sub(left));
+        // After a restart a member knows that it has failed, and not when.
+        Some(((penalty.failed_in > Term::default()).then_some(ago), left))
+    };
     let info = |id: NodeId| {
         let Rank { eligible, attr, .. } = quorum.rank_of(config, id);
-        let penalty = quorum.penalty_of(id);
-        let duration = |span: Span| Duration::from_nanos(span.as_nanos());
         let unreachable = || config.members.others(id).filter(|&it| !reaches(id, it)).collect();
         let info = PeerInfo {
             attribute: attr,
             eligible,
             recent_failures: quorum.failures_of(id),
-            penalty: (penalty.failures > 0)
-                .then(|| (duration(penalty.ago), duration(penalty.left))),
+            penalty: penalty(id),
             unreachable: probes(config).then(unreachable),
         };
         (id, info)
@@ -119,8 +126,8 @@ fn inspect_quorum(quorum: &Quorum, config: &Config, host: &HostView<'_>) -> Diag
         Duration::from_nanos(pause.left.as_nanos() - pause.step().as_nanos())
     });
     Diagnostics {
-        next: quorum.named_successor().or_else(|| quorum.next_leader(config, reaches)),
-        named_successor: quorum.named_successor(),
+        next: quorum.next_leader(config, reaches),
+        pending_transfer: quorum.pending_transfer(),
         succession: quorum.succession(config),
         lost_leader: quorum.lost_leader(),
         drained: quorum.is_drained(),

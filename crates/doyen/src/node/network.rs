@@ -187,8 +187,11 @@ impl Network {
             let from = opened.envelope.from;
             let Some(peer) = self.peers.get_mut(&from) else {
                 stranger = Some(from);
-                self.stranger = Some((from, source, Moment::now()));
+                // What this node has sent itself may be sent back to it.
                 let is_asked = opened.envelope.to == me && from != me;
+                if is_asked {
+                    self.stranger = Some((from, source, Moment::now()));
+                }
                 if is_asked && may_answer(&mut self.stranger_answered) {
                     answer = answer_to(&opened);
                 }

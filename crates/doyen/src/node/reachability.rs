@@ -34,6 +34,8 @@ struct Seen {
     lost_at: Option<Moment>,
     was_reached: bool,
     is_reported_lost: bool,
+    /// What reports it is that this node reaches no other member.
+    is_among_all: bool,
     /// When the process was met that was reported last.
     met_at: Option<Moment>,
     /// When the last lines about it were logged.
@@ -61,17 +63,14 @@ impl Reachability {
         met_at: impl Fn(NodeId) -> Option<Moment>,
     ) -> Vec<LogLine> {
         let mut changes: BTreeMap<Change, Vec<&str>> = BTreeMap::new();
+        let is_alone = reachable.iter().all(|id| id == settings.me);
         for member in settings.members.iter().filter(|member| member.id != settings.me) {
             let seen = self.0.entry(member.id).or_default();
             let restart = seen.restart(now, met_at(member.id));
-            let change = seen.change(now, reachable.contains(member.id));
+            let change = seen.change(now, reachable.contains(member.id), is_alone);
             for change in restart.into_iter().chain(change) {
                 changes.entry(change).or_default().push(&member.name);
             }
-        }
-        // A node that reaches no other member warns of that.
-        if reachable.iter().all(|id| id == settings.me) {
-            changes.remove(&Change::NeverReached);
         }
         let consequence = consequence(settings, reachable);
         changes.iter().map(|(change, names)| change.line(names, &consequence)).collect()
@@ -89,7 +88,10 @@ impl Seen {
     }
 
     /// Whether its reachability has changed.
-    fn change(&mut self, now: Moment, is_reachable: bool) -> Option<Change> {
+    fn change(&mut self, now: Moment, is_reachable: bool, is_alone: bool) -> Option<Change> {
+        if self.is_among_all && !is_alone && !is_reachable {
+            (self.is_among_all, self.is_reported_lost, self.lost_at) = (false, false, Some(now));
+        }
         let was_reached = self.was_reached;
         self.was_reached |= is_reachable;
         let change = match (is_reachable, was_reached) {
@@ -106,11 +108,12 @@ impl Seen {
         self.lost_at = if is_reachable { None } else { self.lost_at.or(Some(now)) };
         let is_settled = self.lost_at.is_none_or(|lost_at| now.since(lost_at) >= patience);
         let has_changed = self.is_reported_lost == is_reachable;
-        let is_reported = has_changed && is_settled && self.may_report(now);
-        is_reported.then(|| {
-            self.is_reported_lost = !is_reachable;
-            change
-        })
+        let is_among_all = is_alone && change == Change::NeverReached;
+        let is_reported = has_changed && is_settled && (is_among_all || self.may_report(now));
+        if is_reported {
+            (self.is_reported_lost, self.is_among_all) = (!is_reachable, is_among_all);
+        }
+        (is_reported && !is_among_all).then_some(change)
     }
 
     /// Whether a line about it may be logged now. If so, it counts as logged.
@@ -215,8 +218,11 @@ mod tests {
         assert_eq!(logged(4, &times), [never, "n3 is reachable"]);
         assert_eq!(logged(3, &[(0, &[]), (9_000, &[2, 3])]), [""; 0]);
         assert_eq!(
-            logged(3, &[(0, &[]), (10_000, &[]), (10_001, &[3])]),
-            ["n3 is reachable"],
+            logged(3, &[(0, &[]), (10_000, &[]), (10_001, &[3]), (20_000, &[3]), (20_001, &[3])]),
+            [
+                "n3 is reachable",
+                "n2 has been unreachable since this node started; losing n3 would leave no majority"
+            ],
             "the node was isolated, and has said so"
         );
     }

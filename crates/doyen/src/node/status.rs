@@ -116,7 +116,7 @@ pub struct Status {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 pub struct Stranger {
-    /// The id that it claims; perhaps that of the node itself.
+    /// The id that it claims.
     #[cfg_attr(feature = "http", schema(value_type = u32))]
     pub id: NodeId,
     /// The address from which its last datagram came.
@@ -329,7 +329,7 @@ pub struct MemberStatus {
     /// suspected.
     #[serde(default)]
     pub penalty_remaining_ms: Option<u64>,
-    /// How long ago the leader counted the last of these failures, in milliseconds.
+    /// How long ago the last of these failures was, in milliseconds; null where that is not known.
     #[serde(default)]
     pub failed_ms_ago: Option<u64>,
     /// What an operator should know about it, as text. Of the node itself: that it rejoins, is drained, that elections are
@@ -425,15 +425,6 @@ impl Status {
         }
     }
 
-    /// While the node rejoins: the members in `awaited` have not answered.
-    pub(super) fn rejoining(settings: &Settings, awaited: &PeerSet) -> Self {
-        let mut status = Self { rejoining: true, ..Self::initial(settings) };
-        for member in &mut status.members {
-            member.reachable = !awaited.contains(member.id);
-        }
-        status
-    }
-
     /// The leader and the lease.
     pub(super) fn set_view(&mut self, view: View, lease_deadline: Option<Moment>) {
         (self.role, self.leader, self.term) = (view.role, view.leader, view.term);
@@ -455,14 +446,14 @@ impl Status {
             remaining_ms: diagnostics.pause_remaining.map_or(0, millis),
         });
         self.next = diagnostics.next;
-        self.named_successor = diagnostics.named_successor;
+        self.named_successor = diagnostics.pending_transfer.and_then(|(_, successor)| successor);
         self.succession = diagnostics.succession;
         for member in &mut self.members {
             let Some(info) = diagnostics.members.get(&member.id) else { continue };
             member.priority = info.attribute;
             member.eligible = info.eligible;
             member.recent_failures = info.recent_failures;
-            member.failed_ms_ago = info.penalty.map(|(ago, _)| millis(ago));
+            member.failed_ms_ago = info.penalty.and_then(|(ago, _)| ago).map(millis);
             member.penalty_remaining_ms = info.penalty.map(|(_, left)| millis(left));
             // What another member reports counts only while it is reachable itself.
             member.unreachable = info.unreachable.clone().filter(|_| reachable.contains(member.id));
@@ -526,8 +517,14 @@ impl Status {
             MemberStatus { witness: true, .. } => MemberRole::Witness,
             MemberStatus { eligible: false, .. } => MemberRole::Drained,
             _ if is_own && self.drained => MemberRole::Drained,
-            _ if self.leader.is_some() => MemberRole::Follower,
-            _ if is_own => MemberRole::Candidate,
+            _ if is_own && self.leader.is_none() => MemberRole::Candidate,
+            _ if self.leader.is_some() => {
+                let leader = self.leader.and_then(|leader| self.member(leader));
+                match leader.and_then(|leader| self.reaches(member, leader)) {
+                    Some(false) => MemberRole::Candidate,
+                    _ => MemberRole::Follower,
+                }
+            }
             _ => self.last_leader.as_ref().map_or(MemberRole::Unknown, |last| {
                 let leader = self.member(last.member).filter(|leader| leader.id != self.id);
                 match leader.and_then(|leader| self.reaches(member, leader)) {
@@ -611,10 +608,18 @@ impl Status {
 
     /// As text: that this node rejoins, and which members have not answered. None if it does not.
     pub fn rejoin(&self) -> Option<String> {
+        let awaited = self.rejoining.then(|| self.unanswered())?;
+        Some(format!("lost its state and rejoins; no answer yet from {awaited}"))
+    }
+
+    /// As text: the members that have not answered, each with the reason if that is known.
+    pub(super) fn unanswered(&self) -> String {
         let awaited = self.members.iter().filter(|member| !member.reachable);
-        let names: Vec<&str> = awaited.map(|member| &*member.name).collect();
-        let names = names.join(", ");
-        self.rejoining.then(|| format!("lost its state and rejoins; no answer yet from {names}"))
+        let described = awaited.map(|member| match member.rejection() {
+            Some(rejection) => format!("{} (which {rejection})", member.name),
+            None => member.name.clone(),
+        });
+        described.collect::<Vec<_>>().join(", ")
     }
 
     /// Whether `one` reaches `other`, as far as this node knows: other members report it, while they are reachable.
@@ -651,20 +656,20 @@ impl MemberStatus {
 
     /// Its penalty as text; none if it has none.
     pub fn penalty(&self) -> Option<String> {
-        let times = match self.recent_failures {
-            0 => return None,
-            1 => String::new(),
-            failures => format!(" {failures} times, last"),
+        let ago = self.failed_ms_ago.map(|ago| format!("{} ago", rounded_up(ago)));
+        let failed = match (self.recent_failures, ago) {
+            (0, _) => return None,
+            (1, None) => "failed as leader".to_owned(),
+            (1, Some(ago)) => format!("failed as leader {ago}"),
+            (times, None) => format!("failed as leader {times} times"),
+            (times, Some(ago)) => format!("failed as leader {times} times, last {ago}"),
         };
-        // No leader has counted it: the member may lead on, and only this node has lost it.
-        let (Some(ago), Some(left)) = (self.failed_ms_ago, self.penalty_remaining_ms) else {
-            return Some(
-                "may have failed as leader; ranked last until a leader says whether it has"
-                    .to_owned(),
-            );
-        };
-        let (ago, left) = (rounded_up(ago), rounded_up(left));
-        Some(format!("failed as leader{times} {ago} ago; ranked last for another {left}"))
+        Some(match self.penalty_remaining_ms {
+            Some(left) => format!("{failed}; ranked last for another {}", rounded_up(left)),
+            // No leader has counted it: the member may lead on, and only this node has lost it.
+            None => "may have failed as leader; ranked last until a leader says whether it has"
+                .to_owned(),
+        })
     }
 }
 

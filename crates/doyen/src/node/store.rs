@@ -51,7 +51,7 @@ mod tests;
 
 use std::borrow::Cow;
 use std::fmt;
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt as _};
 use std::path::{Path, PathBuf};
@@ -457,14 +457,8 @@ impl Store {
         };
         record.encode(&mut self.slot)?;
         match &self.medium {
-            // What is written to a file without a name is lost with this process.
-            Medium::File(file) if file.metadata()?.nlink() == 0 => {
-                return Err(io::Error::new(
-                    io::ErrorKind::NotFound,
-                    "the file was removed or replaced while the node ran",
-                ));
-            }
             Medium::File(file) => {
+                check_in_place(&self.path, file)?;
                 file.write_all_at(&self.slot, slot::offset(sequence))?;
                 file.sync_data()?;
             }
@@ -476,6 +470,19 @@ impl Store {
         self.sequence = sequence;
         self.broken = false;
         Ok(())
+    }
+}
+
+/// What is written to a file that has another place now, or none, is not there at the next start.
+fn check_in_place(path: &Path, file: &File) -> io::Result<()> {
+    let identity = |metadata: &Metadata| (metadata.dev(), metadata.ino());
+    match fs::metadata(path) {
+        Ok(found) if identity(&file.metadata()?) == identity(&found) => Ok(()),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Err(io::Error::new(
+            io::ErrorKind::NotFound,
+            "the file was removed or replaced while the node ran",
+        )),
     }
 }
 

@@ -3,11 +3,12 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use doyen_core::members::{NodeId, PeerSet};
+use doyen_core::members::NodeId;
 use doyen_core::time::Span;
 
 use super::log::LogLine;
 use super::network::{Dropped, OwnDatagrams, canonical};
+use super::status::Status;
 use super::wire::Rejection;
 use crate::clock::Moment;
 use crate::config::Settings;
@@ -118,20 +119,21 @@ impl Warnings {
         LogLine::info("rejoin-started", text)
     }
 
-    /// The node rejoins, and `awaited` have not answered.
-    pub(super) fn rejoining(&mut self, settings: &Settings, awaited: &PeerSet) -> Option<LogLine> {
+    /// The node rejoins, and members that are unreachable have not answered.
+    pub(super) fn rejoining(&mut self, status: &Status) -> Option<LogLine> {
         let now = Moment::now();
         let is_recent = |last: Moment| now.since(last) < REPEAT_REJOINING;
-        if awaited.is_empty() || self.last_rejoining.is_some_and(is_recent) {
+        let awaited = status.members.iter().filter(|member| !member.reachable);
+        let names: Vec<&str> = awaited.map(|member| &*member.name).collect();
+        if names.is_empty() || self.last_rejoining.is_some_and(is_recent) {
             return None;
         }
         self.last_rejoining = Some(now);
-        let names: Vec<&str> = awaited.iter().map(|id| settings.name_of(id)).collect();
-        let missing = names.join(", ");
         let text = format!(
-            "rejoining: waiting for an answer from {missing}; every other member must answer"
+            "rejoining: waiting for an answer from {}; every other member must answer",
+            status.unanswered()
         );
-        Some(LogLine { member: Some(missing), ..LogLine::warning("rejoin-waiting", text) })
+        Some(LogLine { member: Some(names.join(", ")), ..LogLine::warning("rejoin-waiting", text) })
     }
 
     /// A datagram was dropped. Only reasons that hint at a mistake of an operator are logged.

@@ -4,7 +4,7 @@
 //! [changes](crate::change::LeaderChange) that a host has kept. Here is the rest: the succession, and what ranks the members.
 //! [`Quorum::receives`] says for every pair of members whether one receives from the other.
 
-use crate::change::{ElectionReason, Loss};
+use crate::change::{ElectionReason, Loss, TransferReason};
 use crate::config::Config;
 use crate::members::{NodeId, PeerSet};
 
@@ -77,10 +77,12 @@ impl Quorum {
         }
     }
 
-    /// The successor that the leader has been told to transfer leadership to, while it leads.
-    pub fn named_successor(&self) -> Option<NodeId> {
+    /// The transfer of leadership that has begun, while it leads: why, and to whom if that was named.
+    pub fn pending_transfer(&self) -> Option<(TransferReason, Option<NodeId>)> {
         match &self.role {
-            Role::Leader(leader) => leader.transfer.and_then(|transfer| transfer.successor),
+            Role::Leader(leader) => {
+                leader.transfer.map(|pending| (pending.reason, pending.successor))
+            }
             _ => None,
         }
     }

@@ -38,7 +38,7 @@ use crate::config::rules::Rule;
 pub(super) struct Transfer {
     /// Chosen when the transfer is finished, if none is named here.
     pub(super) successor: Option<NodeId>,
-    reason: TransferReason,
+    pub(super) reason: TransferReason,
 }
 
 impl Quorum {

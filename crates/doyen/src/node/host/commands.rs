@@ -61,12 +61,13 @@ impl Host {
         command: AdminCommand,
         by: Option<String>,
     ) -> Result<Result<(), CommandError>, Failure> {
+        let role = self.member.view().role;
         let moves = match command {
             AdminCommand::Transfer { .. } | AdminCommand::Resign | AdminCommand::Drain { .. } => {
-                true
+                matches!(role, Role::Leader | Role::Retiring)
             }
             // It moves leadership when the member may take over, and never a transfer that is pending.
-            AdminCommand::Prefer { .. } => self.member.view().role != Role::Retiring,
+            AdminCommand::Prefer { .. } => role != Role::Retiring,
             _ => false,
         };
         let before = self.circumstance.commanded.clone();

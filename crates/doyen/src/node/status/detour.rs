@@ -34,7 +34,8 @@ impl Status {
     /// only here.
     pub fn leader_elsewhere(&self) -> Option<&MemberStatus> {
         let last = self.last_leader.as_ref().filter(|last| last.lost.is_none())?;
-        let leader = self.member(last.member).filter(|_| self.leader.is_none())?;
+        let leader = self.member(last.member).filter(|it| it.id != self.id)?;
+        let leader = self.leader.is_none().then_some(leader)?;
         (!self.reached_by(leader).is_empty()).then_some(leader)
     }
 
@@ -42,7 +43,7 @@ impl Status {
     /// here.
     pub fn leader_is_elsewhere(&self) -> Option<(String, Detour)> {
         let leader = self.leader_elsewhere()?;
-        let detour = self.detour(leader)?;
+        let detour = self.detour(leader).filter(|detour| !detour.via.is_empty())?;
         let problem =
             format!("{} led when last heard, and {}", leader.name, still_reach(&detour.via));
         Some((problem, detour))

@@ -295,15 +295,32 @@ fn a_member_that_has_started_keeps_to_its_list() {
 }
 
 #[test]
-fn nothing_is_stored_in_a_file_that_was_removed() {
-    let folder = created();
-    let Opened { mut store, incarnation, .. } = open(&folder);
-    store.save(incarnation, false, b"vote").unwrap();
-    fs::remove_file(folder.join("state")).unwrap();
-    let error = store.save(incarnation, false, b"another vote").unwrap_err();
-    assert!(error.to_string().contains("was removed or replaced"), "{error}");
-    fs::write(folder.join("state"), b"a copy").unwrap();
-    store.save(incarnation, false, b"another vote").expect_err("it has failed for good");
+fn nothing_is_stored_in_a_file_that_was_removed_or_moved() {
+    type Loss = fn(&Path);
+    let losses: [(&str, Loss); 4] = [
+        ("removed", |state| fs::remove_file(state).unwrap()),
+        ("moved", |state| fs::rename(state, state.with_extension("moved")).unwrap()),
+        ("its folder was moved", |state| {
+            let folder = state.parent().unwrap();
+            fs::rename(folder, folder.with_extension("moved")).unwrap();
+        }),
+        ("replaced by a copy", |state| {
+            let kept = state.with_extension("kept");
+            fs::rename(state, &kept).unwrap();
+            fs::copy(&kept, state).unwrap();
+        }),
+    ];
+    for (what, lose) in losses {
+        let scratch = created();
+        let folder = scratch.join("state_dir");
+        Store::create(&folder, &owner(), None).unwrap();
+        let Opened { mut store, incarnation, .. } = open(&folder);
+        store.save(incarnation, false, b"vote").unwrap();
+        lose(&folder.join("state"));
+        let error = store.save(incarnation, false, b"another vote").expect_err(what);
+        assert!(error.to_string().contains("was removed or replaced"), "{what}: {error}");
+        store.save(incarnation, false, b"another vote").expect_err("it has failed for good");
+    }
 }
 
 #[test]
