@@ -569,7 +569,7 @@ impl Host {
         let settings = &self.settings;
         let lines = self.reachability.observe(Moment::now(), settings, reachable, met_at);
         lines.into_iter().for_each(|line| self.log(line));
-        for member in self.network.config_mismatches() {
+        for member in self.network.config_mismatches(Moment::now()) {
             self.warn_of_config_mismatch(member);
         }
     }
