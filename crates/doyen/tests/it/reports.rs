@@ -184,7 +184,9 @@ fn a_member_that_dies_or_never_comes_is_logged_by_all_others() {
     for (member, other) in [(2, 3), (3, 2)] {
         let never = "n1 has been unreachable since this node started";
         trial.wait_for_log(member, &format!("{never}{}", no_majority(other)));
-        assert_eq!(trial.log(member).matches("unreachable").count(), 1, "{}", trial.log(member));
+        // Of the other one a busy machine may cause a line.
+        let log = trial.log(member);
+        assert_eq!(log.matches(&format!("WARN n{member}: n1 ")).count(), 1, "{log}");
     }
     trial.run(1);
     for member in [2, 3] {
