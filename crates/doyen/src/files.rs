@@ -20,17 +20,28 @@ pub(crate) fn replace(path: &Path, mode: u32, contents: &str) -> io::Result<()> 
 }
 
 /// Creates what is not at `path`, and fails with `AlreadyExists` if it is there. Several processes may do so at once, each
-/// with a `draft` of its own: one of them succeeds. On a file system without hard links the last one does.
+/// with a `draft` of its own: one of them succeeds.
 #[cfg(feature = "http")]
 pub(crate) fn create(path: &Path, draft: &Path, mode: u32, contents: &str) -> io::Result<()> {
-    let name = || match fs::hard_link(draft, path) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => fs::rename(draft, path),
-        named => named,
-    };
+    let name = || or_rename(fs::hard_link(draft, path), draft, path);
     let created = write(draft, mode, contents).and_then(|()| name());
     // A draft that cannot be removed stays.
     let _ = fs::remove_file(draft);
     created.and_then(|()| sync_folder_of(path))
+}
+
+/// Renames a draft that could not be linked because the file system has no hard links. What is at `path` stays.
+#[cfg(feature = "http")]
+fn or_rename(linked: io::Result<()>, draft: &Path, path: &Path) -> io::Result<()> {
+    use io::ErrorKind::{PermissionDenied, Unsupported};
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+
+    match linked {
+        Err(error) if matches!(error.kind(), PermissionDenied | Unsupported) => {
+            Ok(renameat_with(CWD, draft, CWD, path, RenameFlags::NOREPLACE)?)
+        }
+        linked => linked,
+    }
 }
 
 /// Writes a new file.
@@ -86,5 +97,25 @@ mod tests {
             fs::read_dir(scratch.join(".")).unwrap().flatten().map(|it| it.file_name()).collect();
         left.sort();
         assert_eq!(left, ["folder", "it"]);
+    }
+
+    #[cfg(feature = "http")]
+    #[test]
+    fn without_hard_links_a_file_is_not_replaced_either() {
+        let scratch = Scratch::new();
+        let [path, draft] = ["it", "draft"].map(|name| scratch.join(name));
+        let name = |error| or_rename(Err(io::Error::from_raw_os_error(error)), &draft, &path);
+        for error in [libc::EPERM, libc::ENOSYS, libc::EOPNOTSUPP] {
+            let _ = fs::remove_file(&path);
+            fs::write(&draft, "one").unwrap();
+            name(error).expect("there is none yet");
+            fs::write(&draft, "two").unwrap();
+            let refused = name(error).expect_err("there is one");
+            assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists);
+            assert_eq!(fs::read_to_string(&path).unwrap(), "one");
+        }
+        fs::remove_file(&path).unwrap();
+        let failed = name(libc::EIO).expect_err("the disk is broken");
+        assert_eq!((failed.raw_os_error(), path.exists()), (Some(libc::EIO), false));
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use doyen_core::members::NodeId;
 use doyen_core::protocol::{AdminCommand, Refusal};
@@ -26,6 +26,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::call::Call;
+use super::forward;
 use super::problem::{Kind, Problem};
 use super::report::Name;
 use super::{App, SecretReloader};
@@ -525,9 +526,9 @@ fn describe(document: &mut OpenApi) {
     for schema in [(Problem::name(), Problem::schema()), (Accepted::name(), Accepted::schema())] {
         components.schemas.insert(schema.0.into_owned(), schema.1);
     }
-    for item in document.paths.paths.values_mut() {
+    for (path, item) in &mut document.paths.paths {
         if let Some(operation) = &mut item.post {
-            complete(operation);
+            complete(operation, forward::is_forwarded(&Method::POST, path));
         }
     }
 }
@@ -545,7 +546,7 @@ fn member_parameter() -> Parameter {
         .build()
 }
 
-fn complete(operation: &mut Operation) {
+fn complete(operation: &mut Operation, is_forwarded: bool) {
     let term = ParameterBuilder::new()
         .name("If-Match")
         .parameter_in(ParameterIn::Header)
@@ -554,7 +555,8 @@ fn complete(operation: &mut Operation) {
         .schema(Some(ObjectBuilder::new().schema_type(Type::String).examples(["\"7\""])))
         .build();
     let parameters = operation.parameters.get_or_insert_default();
-    parameters.extend([RefOr::T(term), RefOr::T(member_parameter())]);
+    parameters.push(RefOr::T(term));
+    parameters.extend(is_forwarded.then(|| RefOr::T(member_parameter())));
     operation.security = Some(vec![SecurityRequirement::new(SCHEME, [] as [&str; 0])]);
     let responses = [
         ("202", "The member accepted the command."),

@@ -3,7 +3,7 @@
 //! An operator gives a command to the node of the machine that is at hand. What only the leader can do, the node forwards to
 //! the leader; and `?member=n2` forwards any request of [`READS`] or [`COMMANDS`] to n2. Both need what admin commands need:
 //! the admin socket, or HTTP with the admin secret. The way to the other member is the sealed channel of the election, so no
-//! other port has to be open.
+//! other port has to be open. Any other request that names another member is rejected.
 //!
 //! ```text
 //!   doyen transfer n2 ──▶ n1 (follower)                         n3 (leader)
@@ -77,6 +77,13 @@ const COMMANDS: [&str; 13] = [
     "/v1/keys/retire",
 ];
 
+/// The admin commands that no other member is given, and why.
+const NOT_FORWARDED: [(&str, &str); 3] = [
+    ("/v1/keys/create", "a key is made on the machine at hand"),
+    ("/v1/keys/offer", "it makes a call to another member itself"),
+    ("/v1/token", "a fencing token is for a command that this member runs"),
+];
+
 /// Those that are for the leader.
 const FOR_LEADER: [&str; 3] = ["/v1/resign", "/v1/transfer", "/v1/prefer"];
 
@@ -87,7 +94,7 @@ const MEMBER: &str = "member=";
 const FORGET: Duration = Duration::from_secs(5);
 
 /// Whether a request may be forwarded.
-fn is_forwarded(method: &Method, path: &str) -> bool {
+pub(super) fn is_forwarded(method: &Method, path: &str) -> bool {
     match *method {
         Method::GET => READS.contains(&path),
         Method::POST => COMMANDS.contains(&path),
@@ -104,8 +111,7 @@ pub(super) fn names_member(request: &Request) -> bool {
 
 /// Answers a request here, or has another member answer it.
 pub(super) async fn route(State(app): State<App>, request: Request, next: Next) -> Response {
-    let comes_from_member = matches!(request.extensions().get(), Some(ConnInfo::Forwarded { .. }));
-    if comes_from_member || !is_forwarded(request.method(), request.uri().path()) {
+    if let Some(ConnInfo::Forwarded { .. }) = request.extensions().get() {
         return next.run(request).await;
     }
     let (parts, body) = request.into_parts();
@@ -114,7 +120,11 @@ pub(super) async fn route(State(app): State<App>, request: Request, next: Next) 
 
 impl App {
     async fn route(&self, mut parts: Parts, body: Body, next: Next) -> Result<Response, Problem> {
-        let named = take_member(&mut parts.uri)?;
+        let mut named = take_member(&mut parts.uri)?;
+        let is_forwarded = is_forwarded(&parts.method, parts.uri.path());
+        if let Some(name) = named.take_if(|_| !is_forwarded) {
+            self.check_own(name, &parts)?;
+        }
         let is_for_leader = FOR_LEADER.contains(&parts.uri.path());
         if named.is_none() && !is_for_leader {
             return Ok(next.run(Request::from_parts(parts, body)).await);
@@ -135,6 +145,24 @@ impl App {
             Some(leader) => self.forward(&leader, &parts, &body).await,
             None => Ok(response),
         }
+    }
+
+    /// A request that is not forwarded may name this member and no other, which would not be the one that answers.
+    fn check_own(&self, name: String, parts: &Parts) -> Result<(), Problem> {
+        let (status, path) = (self.handle.status(), parts.uri.path());
+        let why = match NOT_FORWARDED.iter().find(|(command, _)| *command == path) {
+            // An admin call is told nothing of the members before its host is checked.
+            Some((_, why)) => self.auth.check(parts, &status.name).map(|()| format!(": {why}"))?,
+            None => String::new(),
+        };
+        let Name { id, name } = self.member(&MemberRef::Name(name))?;
+        if id == status.id {
+            return Ok(());
+        }
+        let what = format!("{} {path}", parts.method);
+        let detail =
+            format!("member: {what} is not forwarded to another member{why}; ask {name} itself");
+        Err(Kind::BadRequest.with_detail(detail))
     }
 
     /// Has another member answer a request that was authorized here.
@@ -402,13 +430,6 @@ mod tests {
         }
         assert!(FOR_LEADER.iter().all(|path| COMMANDS.contains(path)));
     }
-
-    /// The admin commands that no other member is given, and why.
-    const NOT_FORWARDED: [(&str, &str); 3] = [
-        ("/v1/keys/create", "a key is made on the machine at hand"),
-        ("/v1/keys/offer", "it makes a call to another member itself"),
-        ("/v1/token", "a fencing token is for a command that this member runs"),
-    ];
 
     #[test]
     fn every_admin_command_is_forwarded_or_says_why_not() {

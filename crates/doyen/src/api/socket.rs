@@ -71,7 +71,7 @@ impl Draft {
 
 impl Drop for Draft {
     fn drop(&mut self) {
-        // The draft name does not exist any more.
+        // Once it is published, this name does not exist any more.
         let _ = fs::remove_file(&self.draft);
     }
 }

@@ -94,10 +94,17 @@ mod tests {
 
     const SENT: usize = 200;
 
+    #[test]
+    fn the_buffer_is_as_large_as_the_system_permits() {
+        let limit = std::fs::read_to_string("/proc/sys/net/core/rmem_max").ok();
+        let limit = limit.and_then(|text| text.trim().parse().ok()).unwrap_or(0);
+        let size = enlarge_buffer(&UdpSocket::bind("127.0.0.1:0").unwrap()).unwrap();
+        assert!(size >= RECEIVE_BUFFER.min(limit), "{size} bytes, and the limit is {limit}");
+    }
+
     /// How many of 200 copies of a datagram arrive.
     fn arrive(datagram: &[u8]) -> usize {
         let [receiver, sender] = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
-        enlarge_buffer(&receiver).unwrap();
         sys::attach_filter(&receiver, &program()).unwrap();
         receiver.set_nonblocking(true).unwrap();
         let mut arrived = 0;

@@ -7,7 +7,7 @@ pub(super) mod file;
 
 use std::time::Duration;
 
-use doyen_core::change::{ElectionReason, LeaderChange, Names, StepDownReason};
+use doyen_core::change::{ElectionReason, LeaderChange, Loss, Names, StepDownReason};
 use doyen_core::members::{NodeId, Term};
 use doyen_core::protocol::View;
 
@@ -140,10 +140,13 @@ pub(super) fn log_line(change: LeaderChange, me: NodeId, name: Names<'_>) -> Log
         }
     };
     let (leader, term) = (leader.map(name), Some(term.0));
-    let line = match change {
-        LeaderChange::LostContact { .. } | LeaderChange::LeaseLapsed { .. } => LogLine::warning,
-        _ => LogLine::info,
+    let is_failure = match change {
+        LeaderChange::LostContact { .. } | LeaderChange::LeaseLapsed { .. } => true,
+        LeaderChange::LeaderLeft { reason: Loss::Transferred(reason), .. } => reason.is_failure(),
+        LeaderChange::LeaderLeft { .. } => true,
+        _ => false,
     };
+    let line = if is_failure { LogLine::warning } else { LogLine::info };
     LogLine { leader, term, reason, ..line(event, "") }
 }
 
@@ -152,6 +155,7 @@ mod tests {
     use super::*;
     use doyen_core::change::TransferReason;
     use doyen_core::protocol::Role;
+    use tracing::Level;
 
     /// The changes that member 2 derives if these are its leaders, one after the other.
     fn changes(leaders: &[Option<u32>]) -> Vec<String> {
@@ -221,6 +225,21 @@ mod tests {
         let text = key.describe(lost, me, second(1));
         assert_eq!(text, "; its datagrams arrive and are rejected: key");
         assert_eq!(told(lost), "");
+    }
+
+    /// During a pause of elections this is the only line at once that says that there is no leader.
+    #[test]
+    fn a_leader_that_failed_is_a_warning_and_one_that_was_told_to_leave_is_not() {
+        use TransferReason::{Crashed, Drained, Failed, Requested, ShuttingDown};
+
+        let level = |reason| {
+            let change = LeaderChange::LeaderLeft { leader: NodeId(3), term: Term(1), reason };
+            log_line(change, NodeId(1), &|id| id.to_string()).level
+        };
+        let transferred = |reason| level(Loss::Transferred(reason));
+        assert_eq!([Loss::NotRenewed, Loss::NotConfirmed].map(level), [Level::WARN; 2]);
+        assert_eq!([Crashed, Failed].map(transferred), [Level::WARN; 2]);
+        assert_eq!([Drained, Requested, ShuttingDown].map(transferred), [Level::INFO; 3]);
     }
 
     #[test]

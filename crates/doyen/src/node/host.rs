@@ -581,7 +581,7 @@ impl Host {
     }
 
     fn warn_of_config_mismatches(&mut self) {
-        for member in self.network.config_mismatches() {
+        for member in self.network.config_mismatches(Moment::now()) {
             self.warn_of_config_mismatch(member);
         }
     }

@@ -453,9 +453,10 @@ impl Network {
         others.map(|(id, _)| *id).chain([self.settings.me]).collect()
     }
 
-    /// The members that have answered from another configuration.
-    pub(super) fn config_mismatches(&self) -> Vec<NodeId> {
-        let mismatched = self.peers.iter().filter(|(_, peer)| peer.config_mismatch);
+    /// The members that have answered from another configuration lately.
+    pub(super) fn config_mismatches(&self, now: Moment) -> Vec<NodeId> {
+        let is_mismatched = |peer: &Peer| peer.rejected(now) == Some(Rejection::Configuration);
+        let mismatched = self.peers.iter().filter(|(_, peer)| is_mismatched(peer));
         mismatched.map(|(id, _)| *id).collect()
     }
 

@@ -632,6 +632,10 @@ impl Status {
     }
 }
 
+/// Of a member with another configuration.
+pub(super) const CONFIGURATION_DIFFERS: &str =
+    "has another member list, algorithm or groups/group_lease: compare the configurations";
+
 impl MemberStatus {
     /// Why this node rejects what arrives from it, by name. None if it does not.
     pub fn rejected_for(&self) -> Option<&str> {
@@ -647,9 +651,7 @@ impl MemberStatus {
                 Some("has a protocol version that this node cannot read: finish the upgrade")
             }
             "cluster" => Some("belongs to another cluster: compare the names and the addresses"),
-            "configuration" => Some(
-                "has another member list, algorithm or groups/group_lease: compare the configurations",
-            ),
+            "configuration" => Some(CONFIGURATION_DIFFERS),
             _ => Some("sends what this node rejects: see its log"),
         }
     }

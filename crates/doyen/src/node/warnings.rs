@@ -8,7 +8,7 @@ use doyen_core::time::Span;
 
 use super::log::LogLine;
 use super::network::{Dropped, OwnDatagrams, canonical};
-use super::status::Status;
+use super::status::{CONFIGURATION_DIFFERS, Status};
 use super::wire::Rejection;
 use crate::clock::Moment;
 use crate::config::Settings;
@@ -59,11 +59,10 @@ impl Warnings {
         }
     }
 
-    /// `member` has another member list or algorithm.
+    /// `member` has another configuration.
     pub(super) fn config_mismatch(&mut self, member: NodeId, name: &str) -> Option<LogLine> {
         self.logged.is_due(Topic::ConfigMismatch(member)).then(|| {
-            let text =
-                format!("ignoring {name}: its member list or algorithm differs from this node's");
+            let text = format!("ignoring {name}, which {CONFIGURATION_DIFFERS}");
             LogLine { member: Some(name.to_owned()), ..LogLine::warning("config-mismatch", text) }
         })
     }

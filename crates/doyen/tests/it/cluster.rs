@@ -445,17 +445,14 @@ fn a_member_with_another_configuration_is_ignored() {
     trial.wait("the status says so", || {
         trial.status(1).filter(|status| status.members[2].config_mismatch)
     });
-    let ignores = "n1: ignoring n3: its member list or algorithm differs";
-    trial.wait_for_log(1, ignores);
+    let differs = "has another member list, algorithm or groups/group_lease";
+    trial.wait_for_log(1, &format!("n1: ignoring n3, which {differs}"));
     let status = trial.status(1).unwrap();
     assert!(!status.members[2].reachable, "{status:?}");
     assert_eq!(status.members[0].unreachable, Some(vec![NodeId(3)]));
     let explained = doyen(&["explain", "--node", trial.url(1)]);
     let explained = String::from_utf8_lossy(&explained.stdout).into_owned();
-    assert!(
-        explained.contains("has another member list, algorithm or groups/group_lease"),
-        "{explained}"
-    );
+    assert!(explained.contains(differs), "{explained}");
 }
 
 #[test]
@@ -594,6 +591,31 @@ fn a_member_that_waits_for_an_answer_too_long_gives_up_and_can_try_again() {
     trial.agree(&[1, 2, 3]);
 }
 
+#[test]
+fn a_member_that_rejoins_with_another_member_list_is_told_so() {
+    let mut trial = Trial::start(&Plan::default());
+    trial.follow(3, &[1, 2, 3]);
+    trial.kill(2);
+    fs::remove_dir_all(trial.folder_of(2).join("state")).unwrap();
+    let file = trial.folder_of(2).join("doyen.toml");
+    let text = fs::read_to_string(&file).unwrap();
+    let another = format!("{text}\n[[member]]\nid = 4\naddress = \"{}\"\n", free_address());
+    fs::write(&file, another).unwrap();
+    trial.begin_rejoin(2, &[]);
+    let differs =
+        "has another member list, algorithm or groups/group_lease: compare the configurations";
+    trial.wait("it says why they do not answer", || {
+        let told =
+            format!("waiting for an answer from n1 (which {differs}), n3 (which {differs}), ");
+        trial.log(2).contains(&told).then_some(())
+    });
+    trial.signal(2, Signal::TERM);
+    trial.wait_for_end(2);
+    fs::write(&file, text).unwrap();
+    trial.rejoin(2);
+    trial.follow(3, &[1, 2, 3]);
+}
+
 /// A rejoin that was interrupted when it had stored its new start.
 #[test]
 fn a_node_whose_member_has_not_finished_rejoining_continues_and_says_what_it_waits_for() {
@@ -623,6 +645,8 @@ fn a_node_whose_member_has_not_finished_rejoining_continues_and_says_what_it_wai
     });
     let waits = "lost its state and rejoins; no answer yet from n1\n";
     let status = trial.status(2).expect("it answers");
+    let answered = status.member(NodeId(3)).expect("n3");
+    assert!(answered.last_seen_ms.is_some(), "it has answered: {answered:?}");
     assert!(status.incarnation > incarnation && status.job.is_some(), "{status:?}");
     assert_eq!(status.member(NodeId(2)).expect("itself").notices, [waits.trim_end()]);
     for (command, name) in

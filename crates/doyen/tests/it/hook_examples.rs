@@ -12,7 +12,7 @@ use std::thread;
 use crate::support;
 use crate::support::rounds::{Tally, rounds};
 use crate::support::wires::Wires;
-use crate::support::{Plan, Trial, skip};
+use crate::support::{LIMIT, Plan, Trial, skip};
 use serde_json::Value;
 
 const ADDRESS: &str = "10.77.0.100/24";
@@ -95,9 +95,10 @@ fn a_virtual_address_moves_with_leadership_and_is_never_at_two_members() {
     assert_eq!(twice.into_inner(), 0, "in {} looks", looks.into_inner());
 }
 
-/// The next request: its body. It is answered with this status.
-fn receive(listener: &TcpListener, status: u16) -> Value {
-    let (mut stream, _) = listener.accept().expect("a request");
+/// The next request: its body. It is answered with this status. `listener` does not block.
+fn receive(trial: &Trial, listener: &TcpListener, status: u16) -> Value {
+    let (mut stream, _) = trial.wait("a request", || listener.accept().ok());
+    stream.set_read_timeout(Some(LIMIT)).expect("a time-out");
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let (mut line, mut length) = (String::new(), 0);
     while reader.read_line(&mut line).is_ok_and(|count| count > 0) && !line.trim().is_empty() {
@@ -119,15 +120,17 @@ fn a_webhook_is_told_of_the_leader_and_again_if_it_fails() {
         return skip("the webhook: curl is not installed (`make tools`)");
     }
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).expect("a listener that does not block");
     let url = format!("http://{}/", listener.local_addr().unwrap());
-    let mut trial = Trial::found(&Plan { members: 1, ..Plan::default() });
+    // Patient, so that the hook sees the time without a leader after a start.
+    let mut trial = Trial::found(&Plan { members: 1, patient: true, ..Plan::default() });
     let script = example("webhook");
     configure(&trial, 1, &[("change", vec![script.to_str().unwrap(), &url])]);
     trial.run(1);
     // It is told of every state, at first that there is no leader; what it fails to tell it tells again.
     let mut told = Value::Null;
     for number in 0..10 {
-        told = receive(&listener, if number == 0 { 500 } else { 200 });
+        told = receive(&trial, &listener, if number == 0 { 500 } else { 200 });
         if told["role"] == "leader" {
             break;
         }
@@ -140,7 +143,7 @@ fn a_webhook_is_told_of_the_leader_and_again_if_it_fails() {
     // What the history says of the process before is no reason for the state of this one.
     trial.kill(1);
     trial.run(1);
-    let told = (0..5).map(|_| receive(&listener, 200)).find(|told| told["leader"] == "");
+    let told = (0..5).map(|_| receive(&trial, &listener, 200)).find(|told| told["leader"] == "");
     let told = told.expect("the hook is told of the start");
     assert!(reason(&told).starts_with("no leader is known (term "), "{told}");
 }

@@ -75,6 +75,10 @@ fn a_node_that_is_cut_off_says_who_led_and_who_still_reaches_it() {
     assert_eq!((roles[leader - 1], roles[cut - 1]), (MemberRole::Unknown, MemberRole::Candidate));
     let back = trial.status(other).expect("a status");
     assert_eq!(back.leader.map(|leader| leader.0 as usize), Some(leader), "the leader leads on");
+    trial.wait("the other one says that it has no leader", || {
+        let back = trial.status(other)?;
+        (back.members[cut - 1].role == MemberRole::Candidate).then_some(())
+    });
 
     // The leader led all the time: the other one only regains contact.
     wires.heal();
@@ -83,6 +87,26 @@ fn a_node_that_is_cut_off_says_who_led_and_who_still_reaches_it() {
         let log = trial.log(cut);
         assert!(!log.contains("resumed leadership"), "{log}");
         log.contains(&format!("regained contact with leader n{leader}")).then_some(())
+    });
+}
+
+/// Nobody counts them then.
+#[test]
+fn penalties_end_without_a_leader() {
+    let mut trial = Trial::start(&Plan::default());
+    trial.follow(3, &[1, 2, 3]);
+    trial.kill(3);
+    trial.follow(2, &[1, 2]);
+    trial.kill(2);
+    let penalty = |trial: &Trial| {
+        let status = trial.status(1).filter(|status| status.leader.is_none())?;
+        let failed = &status.members[2];
+        Some((failed.penalty_remaining_ms?, failed.failed_ms_ago?))
+    };
+    let (left, ago) = trial.wait("n1 has no leader", || penalty(&trial));
+    trial.wait("the penalty of n3 goes on to decay", || {
+        let (later_left, later_ago) = penalty(&trial)?;
+        (later_left + 1000 <= left && later_ago >= ago + 1000).then_some(())
     });
 }
 
@@ -184,7 +208,9 @@ fn a_member_that_dies_or_never_comes_is_logged_by_all_others() {
     for (member, other) in [(2, 3), (3, 2)] {
         let never = "n1 has been unreachable since this node started";
         trial.wait_for_log(member, &format!("{never}{}", no_majority(other)));
-        assert_eq!(trial.log(member).matches("unreachable").count(), 1, "{}", trial.log(member));
+        // Of the other one a busy machine may cause a line.
+        let log = trial.log(member);
+        assert_eq!(log.matches(&format!("WARN n{member}: n1 ")).count(), 1, "{log}");
     }
     trial.run(1);
     for member in [2, 3] {

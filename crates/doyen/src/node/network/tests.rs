@@ -206,6 +206,16 @@ fn the_newest_rejection_is_shown_for_a_while() {
     assert_eq!(key.rejected(later), Some(Rejection::Key));
 }
 
+#[test]
+fn a_member_that_has_gone_is_no_longer_logged_as_configured_otherwise() {
+    let mut network = network_beside(&local(), SessionId::from_random(1));
+    let at = Moment::now();
+    let peer = network.peers.get_mut(&NodeId(2)).expect("a peer");
+    (peer.config_mismatch, peer.rejected) = (true, Some((Rejection::Configuration, at)));
+    assert_eq!(network.config_mismatches(at), [NodeId(2)]);
+    assert_eq!(network.config_mismatches(at.after_nanos(REJECTED.as_nanos() as u64)), []);
+}
+
 /// What an earlier process sent, or what was sent to one, is not passed on.
 #[test]
 fn packets_are_relayed_between_present_processes_only() {

@@ -414,11 +414,13 @@ fn after_a_failed_write_nothing_is_stored_any_more() {
     let folder = created();
     let mut store = open(&folder).store;
     // Every write there fails as on a full disk.
-    let full = Medium::File(File::options().write(true).open("/dev/full").unwrap());
-    let sound = std::mem::replace(&mut store.medium, full);
+    let full = PathBuf::from("/dev/full");
+    let medium = Medium::File(File::options().write(true).open(&full).unwrap());
+    let sound = std::mem::replace(&mut store.medium, medium);
+    let path = std::mem::replace(&mut store.path, full);
     let save = |store: &mut Store| store.save(Incarnation(1), false, b"vote");
     assert_eq!(save(&mut store).unwrap_err().kind(), io::ErrorKind::StorageFull);
-    store.medium = sound;
+    (store.medium, store.path) = (sound, path);
     assert!(save(&mut store).is_err(), "the state of the disk is unknown");
     drop(store);
     let opened = open(&folder);

@@ -87,9 +87,30 @@ fn a_named_member_answers_and_no_other() {
     assert_eq!((n1.received(), n3.received()), (vec!["drain".to_owned()], vec![]));
     let detail = n1.command("/v1/drain?member=n9", "").problem(422, "unknown-member");
     assert_eq!(detail, "n9 is not a member; the members are n1, n2, n3");
-    // Neither a lock nor a permit is given to another machine.
-    n1.command("/v1/token?member=n3", "").problem(409, "not-leader");
-    assert_eq!(n3.received(), [] as [&str; 0]);
+}
+
+#[test]
+fn what_is_not_forwarded_names_no_other_member() {
+    let (n1, n3) = pair(|_| GOOD);
+    for path in ["/v1/keys/create", "/v1/keys/offer", "/v1/token"] {
+        let asked = format!("{path}?member=n3");
+        n1.post(&asked, "", "").problem(401, "unauthorized");
+        let detail = n1.command(&asked, "").problem(400, "bad-request");
+        let start = format!("member: POST {path} is not forwarded to another member: ");
+        assert!(detail.starts_with(&start) && detail.ends_with("; ask n3 itself"), "{detail}");
+        n1.command(&format!("{path}?member=n9"), "").problem(422, "unknown-member");
+    }
+    assert_eq!([n1.received(), n3.received()], [[] as [&str; 0]; 2]);
+    for own in ["n1", "1"] {
+        n1.command(&format!("/v1/token?member={own}"), "").problem(409, "not-leader");
+        assert_eq!(n1.get(&format!("/v1/leader?member={own}")).status, 200);
+    }
+    for path in ["/leader", "/v1/leader", "/v1/members", "/v1/watch", "/v1/locks", "/metrics"] {
+        let detail = n1.get(&format!("{path}?member=3")).problem(400, "bad-request");
+        let told = format!("member: GET {path} is not forwarded to another member; ask n3 itself");
+        assert_eq!(detail, told);
+    }
+    n1.post("/v1/permit?member=n3", "", "").problem(400, "bad-request");
 }
 
 #[test]
