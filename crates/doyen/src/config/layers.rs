@@ -14,6 +14,7 @@ use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
 use super::schema::{self, KEYS, Key, MEMBER, TABLES, keys_of, nearest};
+use crate::files::hint_if_denied;
 use crate::key::is_key_file;
 
 /// The variable that names the configuration file.
@@ -234,7 +235,7 @@ impl Layers {
                     Need::Optional => {
                         "; make it readable, or name the file of the node (--config FILE)"
                     }
-                    Need::Required | Need::Extra => "",
+                    Need::Required | Need::Extra => hint_if_denied(&error),
                 };
                 self.problems.push(format!("{shown}: cannot be read: {error}{hint}"));
                 self.is_incomplete = true;
