@@ -58,9 +58,11 @@ pub struct Env {
 impl Env {
     /// The environment of this process.
     pub fn of_process() -> Self {
-        // A variable that is not Unicode cannot be a value.
+        // A value that is not Unicode is shown as wrong, or as a file that is not there.
         let variables = std::env::vars_os()
-            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .filter_map(|(name, value)| {
+                Some((name.into_string().ok()?, value.to_string_lossy().into_owned()))
+            })
             .collect();
         Self { variables, folder: PathBuf::new(), system: PathBuf::from("/etc/doyen") }
     }

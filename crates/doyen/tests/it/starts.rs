@@ -278,10 +278,13 @@ fn a_new_configuration_is_for_its_owner_to_write_whatever_the_umask() {
 #[test]
 fn a_log_filter_that_cannot_be_read_is_an_error() {
     let mut trial = single();
-    trial.begin_with(1, ["env", "DOYEN_LOG=verbose"].map(str::to_owned).to_vec());
-    trial.run(1);
-    assert_eq!(trial.wait_for_end(1), Some(2));
-    assert!(trial.log(1).contains("DOYEN_LOG: `verbose` is not a level"), "{}", trial.log(1));
+    for (filter, shown) in [("verbose", "verbose"), ("$(printf '\\377')", "\u{fffd}")] {
+        trial.begin_with(1, after(&format!("export DOYEN_LOG={filter}")));
+        trial.run(1);
+        assert_eq!(trial.wait_for_end(1), Some(2), "{}", trial.log(1));
+        let error = format!("DOYEN_LOG: `{shown}` is not a level");
+        assert!(trial.log(1).contains(&error), "{}", trial.log(1));
+    }
 }
 
 #[test]
