@@ -58,6 +58,7 @@ use crate::node::trace::files::Limits;
 pub(crate) use layers::member_title;
 pub use layers::{Env, Override};
 pub use print::{Report, example};
+pub use value::check_filter;
 pub(crate) use value::{LONGEST_NAME, check_address, check_name};
 
 /// A flag of `doyen node` that sets a setting.

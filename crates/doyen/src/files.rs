@@ -50,6 +50,16 @@ fn write(path: &Path, mode: u32, contents: &str) -> io::Result<()> {
     file.write_all(contents.as_bytes()).and_then(|()| file.sync_all())
 }
 
+/// A hint for the error that this user may not open a file.
+pub(crate) fn hint_if_denied(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            "; make it and its folder belong to the user that doyen runs as (`chown`), or run doyen as their owner (`sudo -u`)"
+        }
+        _ => "",
+    }
+}
+
 /// Makes sure that the name of this file survives a power failure.
 pub(crate) fn sync_folder_of(path: &Path) -> io::Result<()> {
     sync_folder(parent(path))

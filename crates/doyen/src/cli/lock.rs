@@ -20,7 +20,7 @@ use tracing::info;
 
 use super::client::{Client, NodesFlags, parse_time};
 use super::lease_holder::Node;
-use super::node::LogFlags;
+use super::node::{Log, LogFlags};
 use super::run::{ContainFlags, cannot_execute, say_what_is_contained};
 use super::supervise::{self, Signals, Supervision};
 use super::{Answer, system};
@@ -109,7 +109,9 @@ impl Lock {
             .owner(&self.owner())
             .authorities(self.nodes.trust.authorities());
         let supervision = self.supervision(name)?;
-        let filter = std::env::var("DOYEN_LOG").unwrap_or_else(|_| "info".to_owned());
+        let filter = std::env::var_os("DOYEN_LOG").filter(|filter| !filter.is_empty());
+        let filter = filter.as_ref().map_or("info".into(), |filter| filter.to_string_lossy());
+        Log::check_filter(&filter).context("DOYEN_LOG")?;
         let log = self.log.start(&filter)?;
         say_what_is_contained(&supervision.containment);
         let held = self.hold(name, builder, &supervision);

@@ -14,6 +14,7 @@ use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
 use super::schema::{self, KEYS, Key, MEMBER, TABLES, keys_of, nearest};
+use crate::files::hint_if_denied;
 use crate::key::is_key_file;
 
 /// The variable that names the configuration file.
@@ -57,9 +58,11 @@ pub struct Env {
 impl Env {
     /// The environment of this process.
     pub fn of_process() -> Self {
-        // A variable that is not Unicode cannot be a value.
+        // A value that is not Unicode is shown as wrong, or as a file that is not there.
         let variables = std::env::vars_os()
-            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .filter_map(|(name, value)| {
+                Some((name.into_string().ok()?, value.to_string_lossy().into_owned()))
+            })
             .collect();
         Self { variables, folder: PathBuf::new(), system: PathBuf::from("/etc/doyen") }
     }
@@ -234,7 +237,7 @@ impl Layers {
                     Need::Optional => {
                         "; make it readable, or name the file of the node (--config FILE)"
                     }
-                    Need::Required | Need::Extra => "",
+                    Need::Required | Need::Extra => hint_if_denied(&error),
                 };
                 self.problems.push(format!("{shown}: cannot be read: {error}{hint}"));
                 self.is_incomplete = true;

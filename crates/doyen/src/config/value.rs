@@ -187,8 +187,9 @@ fn choose(word: &str, words: &[&'static str]) -> Result<String, String> {
     })
 }
 
-/// A word that is not a level would be taken for the name of a module, and silence all others.
-fn check_filter(text: &str) -> Result<(), String> {
+/// Whether what is logged can be selected by this text. A word that is not a level would be taken for the name of a module,
+/// and silence all others.
+pub fn check_filter(text: &str) -> Result<(), String> {
     let levels = ["off", "error", "warn", "info", "debug", "trace"];
     let is_plain = |part: &&str| !part.contains(['[', ']', '{', '}']);
     // Of a module, or of all.

@@ -159,7 +159,7 @@ fn remedy(path: &Path, mode: u32) -> String {
 #[derive(Debug, thiserror::Error)]
 pub enum KeyFileError {
     /// It cannot be read.
-    #[error("cannot read the keys in {path}: {1}", path = .0.display())]
+    #[error("cannot read the keys in {path}: {1}{hint}", path = .0.display(), hint = files::hint_if_denied(.1))]
     Unreadable(PathBuf, io::Error),
     /// It is too long for a key file.
     #[error("{} is not a key file: it is longer than {LONGEST} bytes", .0.display())]

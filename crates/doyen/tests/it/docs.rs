@@ -55,7 +55,8 @@ struct Line {
     text: String,
 }
 
-/// The lines of code blocks, and the commands of doyen that are mentioned in the text.
+/// The lines of code blocks, and the commands of doyen that are mentioned in the text. A block without a fence is refused: its
+/// lines would not be seen here.
 fn documented() -> (Vec<Line>, Vec<Line>) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let docs = fs::read_dir(root.join("docs")).expect("docs/").flatten().map(|entry| entry.path());
@@ -71,16 +72,36 @@ fn documented() -> (Vec<Line>, Vec<Line>) {
         for (number, part) in text.split("```").enumerate() {
             let place = |text: &str| Line { place: name.clone(), text: text.to_owned() };
             if number % 2 == 0 {
+                let unfenced = part.lines().find(|line| is_unfenced(line));
+                assert_eq!(unfenced, None, "{name}: put it into a code block with a fence");
                 let spans = part.split('`').skip(1).step_by(2);
                 let spans = spans.map(|span| span.split_whitespace().collect::<Vec<_>>().join(" "));
-                mentions
-                    .extend(spans.filter(|span| span.starts_with("doyen ")).map(|it| place(&it)));
+                let commands = spans.filter_map(|span| {
+                    let command = as_typed_there(&span);
+                    command.starts_with("doyen ").then(|| place(command))
+                });
+                mentions.extend(commands);
             } else {
                 lines.extend(typed(part).iter().map(|line| place(line)));
             }
         }
     }
     (lines, mentions)
+}
+
+/// Whether this line of a text is one of a code block that is only indented.
+fn is_unfenced(line: &str) -> bool {
+    line.strip_prefix("    ").is_some_and(|line| {
+        let line = line.trim_start();
+        let line = line.strip_prefix("$ ").or(line.strip_prefix("# ")).unwrap_or(line);
+        as_typed_there(line).starts_with("doyen ")
+    })
+}
+
+/// A line without what has another user, or another machine, run it.
+fn as_typed_there(line: &str) -> &str {
+    let rest = ["sudo -u ", "ssh "].iter().find_map(|before| line.strip_prefix(before));
+    rest.and_then(|rest| rest.split_once(' ')).map_or(line, |(_, command)| command)
 }
 
 /// What a reader types of a code block: what follows a prompt, or, where there is none, the lines that call doyen.
@@ -93,7 +114,7 @@ fn typed(block: &str) -> Vec<String> {
     let has_prompts = code.lines().any(|line| line.trim_start().starts_with("$ "));
     let lines = code.lines().filter_map(|line| {
         let line = line.trim();
-        let prompted = line.strip_prefix("$ ").or(line.strip_prefix("# "));
+        let prompted = line.strip_prefix("$ ").or(line.strip_prefix("# ")).map(as_typed_there);
         prompted.or(Some(line).filter(|line| !has_prompts && line.starts_with("doyen ")))
     });
     let without_comment = |line: &str| line.split("  # ").next().unwrap_or_default().to_owned();
@@ -141,6 +162,10 @@ impl Desk {
             symlink(format!("orders/{member}"), trial.folder.join(format!("orders-{member}")))
                 .expect("a link");
         }
+        // The plan that docs/plans.md has its reader save.
+        let plans = fs::read_to_string(root.join("docs/plans.md")).expect("a text");
+        let plan = plans.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next());
+        fs::write(trial.folder.join("lossy.toml"), plan.expect("a plan")).expect("it is written");
         let job = trial.folder.join("write");
         fs::write(&job, "#!/bin/sh\n").expect("a job");
         fs::set_permissions(&job, fs::Permissions::from_mode(0o755)).expect("it can be executed");

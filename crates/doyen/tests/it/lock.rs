@@ -4,7 +4,9 @@
 //! one would be seen. A round of the failover test kills the leader, stops it or cuts it off, while one program holds the lock
 //! and others wait, one of them stopped until the new leader has settled. `make chaos` does many rounds with the same code.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -50,6 +52,21 @@ fn nothing_is_left_in_memory_of_a_lock_that_was_not_granted() {
         let left: Vec<_> = files.map(|file| file.file_name()).collect();
         let is_of_it = |file: &std::ffi::OsString| file.to_string_lossy().contains(&name);
         assert!(!left.iter().any(is_of_it), "{folder}: {left:?}");
+    }
+}
+
+#[test]
+fn a_log_filter_that_cannot_be_read_is_an_error() {
+    for (filter, shown) in [(&b"verbose"[..], "verbose"), (&b"\xff"[..], "\u{fffd}")] {
+        let output = Command::new(program())
+            .args(["lock", "it", "--node", "http://127.0.0.1:1", "--wait", "200ms"])
+            .args(["--uncontained", "--", "true"])
+            .env("DOYEN_LOG", OsStr::from_bytes(filter))
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        let said = complaint(&output);
+        assert!(said.contains(&format!("DOYEN_LOG: `{shown}` is not a level")), "{said}");
     }
 }
 

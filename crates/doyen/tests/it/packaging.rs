@@ -81,28 +81,33 @@ const INSTALL: &str = r#"
     exec chroot "$room/root" sh -eu -c "$3"
 "#;
 
-/// What an administrator does, with the command of the unit. The addresses are those of the namespace of the test.
+/// What an administrator does, with the command of the unit: n1 is on a new machine, as in docs/operations.md, and n2 is the
+/// other one. The addresses are those of the namespace of the test.
 const USE: &str = r#"
     dpkg -i /doyen.deb
     stat -c '%n %a %U:%G' /etc/doyen /var/lib/doyen /usr/bin/doyen
     getent passwd doyen | cut -d : -f 6,7
     ! pgrep -x doyen
     cd /var/lib/doyen
-    doyen init --cluster orders --member n1=127.0.0.1:7400 --out /tmp/orders > /dev/null
+    doyen init --cluster orders --member n1=127.0.0.1:7400 --member n2=127.0.0.1:7401 --out /tmp/orders > /dev/null
+    ip link set lo up
+    doyen node --config /tmp/orders/n2/doyen.toml 2> /tmp/other-log & other=$!
+    rm -r /tmp/orders/n1/state
     cp -a /tmp/orders/n1 orders
-    chown -R doyen: orders
     as="env HOME=/var/lib/doyen setpriv --reuid doyen --regid doyen --clear-groups"
+    ! $as doyen rejoin --config /var/lib/doyen/orders/doyen.toml
+    chown -R doyen: /var/lib/doyen/orders
+    $as doyen rejoin --config /var/lib/doyen/orders/doyen.toml
     start=$(sed -n 's/%i/orders/; s/^ExecStart=//p' /usr/lib/systemd/system/doyen@.service)
     $as $start --check
-    ip link set lo up
     $as $start 2> /tmp/log & node=$!
     for try in $(seq 100); do
-        if doyen status --node http://127.0.0.1:7400 > /tmp/status 2>&1 && grep -q 'n1 leads' /tmp/status; then break; fi
+        if doyen status --node http://127.0.0.1:7400 > /tmp/status 2>&1 && grep -q ' leads orders' /tmp/status; then break; fi
         sleep 0.1
     done
     head -n 1 /tmp/status
-    kill $node
-    wait $node
+    kill $node $other
+    wait $node $other
     dpkg --purge doyen
     test ! -e /usr/bin/doyen
     ls /var/lib/doyen/orders
@@ -151,12 +156,17 @@ fn the_debian_package_installs_runs_and_leaves_states_alone() {
     }
     let shown = text(&installed.stdout);
     assert!(installed.status.success(), "{shown}\n{said}");
+    assert!(
+        said.contains("/var/lib/doyen/orders/doyen.toml: cannot be read: Permission"),
+        "{said}"
+    );
     for line in [
         "/etc/doyen 750 root:doyen",
         "/var/lib/doyen 750 root:doyen",
         "/usr/bin/doyen 755 root:root",
         "/var/lib/doyen:/usr/sbin/nologin",
-        "n1 leads orders in term 1",
+        "n1 has rejoined orders: stored by n2",
+        " leads orders in term ",
         "doyen.toml",
         "the user stays",
     ] {

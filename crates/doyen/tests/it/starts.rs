@@ -216,6 +216,51 @@ fn a_configuration_that_others_can_write_is_not_run() {
     trial.follow(1, &[1]);
 }
 
+/// As after an operator has copied the folder of a member that runs as another user.
+#[test]
+fn a_folder_of_another_user_is_not_used_and_the_error_says_what_to_do() {
+    if !geteuid().is_root() {
+        return skip("not root: the folder cannot be given to another user");
+    }
+    let nobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"];
+    let tried = Command::new(nobody[0]).args(&nobody[1..]).args([program(), "help"]).output();
+    if !tried.is_ok_and(|tried| tried.status.success()) {
+        return skip("another user cannot run the program here");
+    }
+    let mut trial = single();
+    let folder = trial.folder_of(1).to_owned();
+    let key = folder.join("key");
+    let mut said_by = |user: &[&str], start: fn(&mut Trial)| {
+        let _ = fs::remove_file(folder.join("log"));
+        trial.begin_with(1, user.iter().map(|&word| word.to_owned()).collect());
+        start(&mut trial);
+        assert_eq!(trial.wait_for_end(1), Some(2), "{}", trial.log(1));
+        trial.log(1)
+    };
+    let rejoin = |trial: &mut Trial| trial.begin_rejoin(1, &[]);
+    let give = |path: &Path| chown(path, Some(65_534), Some(65_534)).expect("root may do that");
+
+    fs::set_permissions(folder.parent().unwrap(), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).unwrap();
+    let said = said_by(&nobody, rejoin);
+    assert!(said.contains("doyen.toml: cannot be read: Permission denied"), "{said}");
+    assert!(said.contains("belong to the user that doyen runs as (`chown`)"), "{said}");
+
+    for entry in ["", "doyen.toml", "state", "state/state"] {
+        give(&folder.join(entry));
+    }
+    let said = said_by(&nobody, |trial| trial.run(1));
+    assert!(said.contains(&format!("cannot read the keys in {}", key.display())), "{said}");
+    assert!(said.contains("belong to the user that doyen runs as (`chown`)"), "{said}");
+
+    give(&key);
+    fs::remove_file(folder.join("state/state")).unwrap();
+    let said = said_by(&[], rejoin);
+    assert!(said.contains("belongs to the user 65534, and the node runs as that user"), "{said}");
+    assert!(said.contains("`sudo -u '#65534' doyen rejoin"), "{said}");
+    assert!(!folder.join("state/state").exists(), "root has created no state");
+}
+
 #[test]
 fn a_new_configuration_is_for_its_owner_to_write_whatever_the_umask() {
     let folder = new_folder();
@@ -233,10 +278,13 @@ fn a_new_configuration_is_for_its_owner_to_write_whatever_the_umask() {
 #[test]
 fn a_log_filter_that_cannot_be_read_is_an_error() {
     let mut trial = single();
-    trial.begin_with(1, ["env", "DOYEN_LOG=verbose"].map(str::to_owned).to_vec());
-    trial.run(1);
-    assert_eq!(trial.wait_for_end(1), Some(2));
-    assert!(trial.log(1).contains("DOYEN_LOG: `verbose` is not a level"), "{}", trial.log(1));
+    for (filter, shown) in [("verbose", "verbose"), ("$(printf '\\377')", "\u{fffd}")] {
+        trial.begin_with(1, after(&format!("export DOYEN_LOG={filter}")));
+        trial.run(1);
+        assert_eq!(trial.wait_for_end(1), Some(2), "{}", trial.log(1));
+        let error = format!("DOYEN_LOG: `{shown}` is not a level");
+        assert!(trial.log(1).contains(&error), "{}", trial.log(1));
+    }
 }
 
 #[test]

@@ -16,6 +16,7 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, Result};
+use doyen::config;
 use doyen::guardian::{LogFormat, stderr_is_journal};
 use doyen::node::counters::{Counters, LOST_LOG_LINES};
 use tracing::field::{Field, Visit};
@@ -107,8 +108,9 @@ impl Log {
     }
 }
 
-/// What is logged; the configuration has checked the levels.
+/// What is logged.
 fn parse(filter: &str) -> Result<Targets> {
+    config::check_filter(filter).map_err(anyhow::Error::msg)?;
     filter.parse::<Targets>().with_context(|| format!("log: cannot read `{filter}`"))
 }
 

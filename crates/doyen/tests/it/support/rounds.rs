@@ -31,15 +31,17 @@ impl Tally {
         Self { kind, took: Vec::new(), stalls: 0, worst_stall: Duration::ZERO }
     }
 
-    /// Does a round, and measures it.
-    pub fn round(&mut self, act: impl FnOnce()) {
+    /// Does a round, and measures it. Returns whether the machine stalled.
+    pub fn round(&mut self, act: impl FnOnce()) -> bool {
         let watch = Watch::start();
         let begun = Instant::now();
         act();
         self.took.push(begun.elapsed());
         let stall = watch.end();
-        self.stalls += usize::from(stall > STALL);
+        let has_stalled = stall > STALL;
+        self.stalls += usize::from(has_stalled);
         self.worst_stall = self.worst_stall.max(stall);
+        has_stalled
     }
 }
 
