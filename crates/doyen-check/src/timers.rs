@@ -147,7 +147,8 @@ impl fmt::Display for Timers {
             Self::Bounded { tick, detection } => {
                 write!(
                     f,
-                    "bounded, a message takes at most {tick}, detection {detection} times that"
+                    "bounded: a message takes at most {tick}, a crash is detected within {}",
+                    *tick * u64::from(*detection)
                 )
             }
             Self::Clocked { tick, drift } => {

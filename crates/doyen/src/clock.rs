@@ -57,6 +57,18 @@ pub fn in_days(duration: Duration) -> String {
     }
 }
 
+/// A length of time for people, with a unit that suits it: `310 us`, `1.2 ms`, `180 ms`, `12.3 s`, `1h 59m 59s`.
+pub fn with_unit(duration: Duration) -> String {
+    let micros = duration.as_micros();
+    match micros {
+        0..1000 => format!("{micros} us"),
+        1000..10_000 => format!("{:.1} ms", micros as f64 / 1e3),
+        10_000..1_000_000 => format!("{} ms", micros / 1000),
+        1_000_000..60_000_000 => format!("{:.1} s", micros as f64 / 1e6),
+        _ => in_days(Duration::from_secs(duration.as_secs())),
+    }
+}
+
 /// A point in time, in nanoseconds since this machine booted. Moments of two machines cannot be compared.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Moment(u64);
@@ -105,6 +117,20 @@ mod tests {
     #[cfg(target_os = "linux")]
     fn a_clock_that_counts_a_suspend_needs_no_warning() {
         assert_eq!((CLOCK, caveat()), (ClockId::Boottime, None));
+    }
+
+    #[test]
+    fn durations_have_a_unit_that_suits_them() {
+        for (micros, text) in [
+            (310, "310 us"),
+            (1240, "1.2 ms"),
+            (180_400, "180 ms"),
+            (12_345_000, "12.3 s"),
+            (7_199_000_000, "1h 59m 59s"),
+            (36_000_000_000_000, "416d 16h"),
+        ] {
+            assert_eq!(with_unit(Duration::from_micros(micros)), text);
+        }
     }
 
     #[test]

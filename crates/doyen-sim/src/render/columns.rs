@@ -393,7 +393,7 @@ mod tests {
         "#;
         assert!(!shown(scenario, Options::default()).contains("ALIVE"));
         let background = shown(scenario, Options { background: true, ..Options::default() });
-        assert!(background.contains("│ │ T  3: timer Heartbeat fires [H5]"), "{background}");
+        assert!(background.contains("│ │ T  3: a heartbeat is due [H5]"), "{background}");
         assert!(background.contains("○ ○ ●  3 → 1,2 ALIVE"), "{background}");
     }
 

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use doyen_core::members::NodeId;
 pub use doyen_core::trace::timer_name;
+use doyen_core::trace::timer_words;
 
 use super::model::Transition;
 use super::trimmed;
@@ -238,7 +239,16 @@ fn expiry(timer: &str) -> String {
         "Tenure" => "has led long enough to clear its penalties",
         "Penalty" => "a penalty has decayed",
         "Pause" => "a step of the pause is over",
-        other => return format!("timer {other} fires"),
+        "Heartbeat" | "Beat" => "a heartbeat is due",
+        "Suspect" => "no heartbeat in time",
+        "Listen" => "no message from a leader in time",
+        "Preempt" => "has tolerated a lower leader long enough",
+        "Lease" => "the time of a lease is over",
+        "LongestVoteLease" => "its longest vote lease is over",
+        "Cooldown" => "has let others campaign first",
+        "Unreachable" => "nothing from a member in time",
+        "Resend" => "no acknowledgement in time",
+        _ => return format!("the {} timer fires", timer_words(timer)),
     };
     meaning.to_owned()
 }
@@ -256,6 +266,13 @@ fn clock_change(rate_ppm: u32, jump: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn timers_are_not_called_by_the_names_of_the_source() {
+        assert_eq!(expiry("Inner(Background(Heartbeat))"), "a heartbeat is due");
+        assert_eq!(expiry("Inner(Quorum(LongestVoteLease))"), "its longest vote lease is over");
+        assert_eq!(expiry("Inner(SomeOther(3))"), "the some-other timer fires");
+    }
 
     #[test]
     fn runs_of_ids_are_written_as_ranges() {

@@ -30,7 +30,7 @@ use super::App;
 use super::groups::no_such_group;
 use super::problem::{Kind, Problem};
 use super::report::{Name, TERM_HEADER};
-use crate::clock::Moment;
+use crate::clock::{Moment, with_unit};
 use crate::leadership::LeadershipState;
 use crate::node::status::Status;
 
@@ -172,7 +172,7 @@ async fn is_alive(State(app): State<App>) -> Health {
     let detail = match app.observer.silence() {
         None => "the event loop has ended".to_owned(),
         Some(silence) if silence > app.limits.loop_timeout => {
-            format!("the event loop has not responded for {} s", silence.as_secs())
+            format!("the event loop has not responded for {}", with_unit(silence))
         }
         Some(_) => return app.healthy(),
     };
@@ -204,7 +204,7 @@ impl App {
     fn stale(&self, status: &Status) -> Option<Health> {
         let age = Moment::now().since(status.taken_at);
         (age > self.limits.snapshot_timeout).then(|| {
-            let detail = format!("the event loop has published nothing for {} ms", age.as_millis());
+            let detail = format!("the event loop has published nothing for {}", with_unit(age));
             self.unhealthy(Kind::Stale.with_detail(detail))
         })
     }

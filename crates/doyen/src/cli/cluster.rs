@@ -26,7 +26,7 @@ use super::{Answer, system};
 use crate::local::folder::Folder;
 use crate::local::member::Member as LocalMember;
 use crate::local::{self, ReservedPorts};
-use member::Member;
+use member::{Member, STOPPING};
 
 /// How often new changes are printed.
 const REFRESH: Duration = Duration::from_millis(200);
@@ -177,7 +177,7 @@ impl LocalCluster {
         let member = &mut self.members[place];
         match command {
             "kill" => member.signal(Signal::KILL, "killed"),
-            "stop" => member.signal(Signal::TERM, "stopping"),
+            "stop" => member.signal(Signal::TERM, STOPPING),
             "pause" => member.signal(Signal::STOP, "paused"),
             "resume" => member.signal(Signal::CONT, "resumed"),
             "start" => member.start(),

@@ -207,7 +207,8 @@ impl CommandFlags {
     }
 }
 
-fn render(Accepted { name, accepted, term, note }: &Accepted) -> String {
+/// `n3 transfers leadership to n2 (term 1)`, and a note if there is one.
+pub(super) fn render(Accepted { name, accepted, term, note }: &Accepted) -> String {
     let note = note.iter().map(|note| format!("{note}\n"));
     format!("{name} {accepted} (term {term})\n") + &note.collect::<String>()
 }

@@ -265,8 +265,8 @@ impl List {
         let offset = examined.clock_offset_ms;
         if offset.abs() > CLOCK_OFFSET_MS {
             let way = if offset > 0 { "ahead of" } else { "behind" };
-            let seconds = offset.abs() as f64 / 1000.0;
-            let problem = format!("its clock is {seconds:.1} s {way} that of {asked}");
+            let far = span(Duration::from_millis(offset.unsigned_abs()));
+            let problem = format!("its clock is {far} {way} that of {asked}");
             self.add(Severity::Should, name, problem, "synchronise the clocks (chrony, NTP)");
         }
         for member in &status.members {

@@ -261,10 +261,13 @@ impl Prediction {
                     absence::needs(needed)
                 )
             }
+            ([], _) if left == 0 => "no member would be left".to_owned(),
             ([], _) => {
-                format!(
-                    "none of the {left} members left could be elected; see `doyen status` for reachability"
-                )
+                let none = match left {
+                    1 => "the only member left could not".to_owned(),
+                    left => format!("none of the {left} members left could"),
+                };
+                format!("{none} be elected; see `doyen status` for reachability")
             }
             ([leader], _) if status.leader == Some(*leader) => {
                 format!("{} would stay leader", names(&[*leader]))

@@ -227,13 +227,16 @@ impl Sim {
         for difference in &differences {
             system::note(format_args!("not as expected: {difference}"));
         }
+        let is_written = columns.is_ok();
         let shown = columns.and_then(|columns| self.show(&case, &result, columns));
+        if is_written {
+            output::note_written([&self.svg, &self.trace]);
+        }
         // A closed pipe does not hide a negative answer.
         if !differences.is_empty() || result.breaks_a_claim(&case) {
             return Ok(Answer::No);
         }
         shown?;
-        output::note_written([&self.svg, &self.trace]);
         if case.expect.is_some() && !self.is_machine_readable() {
             writeln!(io::stdout(), "As expected.")?;
         }

@@ -1,4 +1,4 @@
-//! Terminal output: styles, tables, durations.
+//! Terminal output: styles, tables, numbers.
 //!
 //! Text carries its styles as escape codes; `anstream::stdout()` removes them unless stdout is a terminal that takes
 //! colours and `NO_COLOR` is not set.
@@ -11,6 +11,7 @@ use anstream::adapter::strip_str;
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use anyhow::Result;
+pub(crate) use doyen::clock::with_unit as span;
 use serde::Serialize;
 
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default().bold();
@@ -101,18 +102,6 @@ pub(crate) fn leader_changes(number: impl Into<u64>) -> String {
     }
 }
 
-/// A duration with a unit that suits it.
-pub(crate) fn span(span: Duration) -> String {
-    let micros = span.as_micros();
-    match micros {
-        0..1000 => format!("{micros} us"),
-        1000..10_000 => format!("{:.1} ms", micros as f64 / 1e3),
-        10_000..1_000_000 => format!("{} ms", micros / 1000),
-        1_000_000..60_000_000 => format!("{:.1} s", micros as f64 / 1e6),
-        _ => doyen::clock::in_days(Duration::from_secs(span.as_secs())),
-    }
-}
-
 /// A time of the wall clock.
 pub(crate) fn timestamp(unix_ms: u64) -> String {
     humantime::format_rfc3339_millis(UNIX_EPOCH + Duration::from_millis(unix_ms)).to_string()
@@ -121,20 +110,6 @@ pub(crate) fn timestamp(unix_ms: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn durations_have_a_unit_that_suits_them() {
-        for (micros, text) in [
-            (310, "310 us"),
-            (1240, "1.2 ms"),
-            (180_400, "180 ms"),
-            (12_345_000, "12.3 s"),
-            (7_199_000_000, "1h 59m 59s"),
-            (36_000_000_000_000, "416d 16h"),
-        ] {
-            assert_eq!(span(Duration::from_micros(micros)), text);
-        }
-    }
 
     #[test]
     fn text_is_broken_between_words() {

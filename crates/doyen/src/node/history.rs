@@ -14,7 +14,7 @@ use doyen_core::protocol::View;
 use super::commander::{self, Commander};
 use super::log::LogLine;
 use super::wire::Rejection;
-use crate::clock::Moment;
+use crate::clock::{self, Moment};
 
 /// How many changes of leadership are kept.
 pub(super) const KEPT: usize = 256;
@@ -99,8 +99,8 @@ impl Circumstance {
             | LeaderChange::SteppedDown { reason: StepDownReason::NoMajority, .. } => {
                 let late = self.lease_ended.map(|ended| now.since(ended));
                 late.filter(|&late| late >= LATE).map_or_else(String::new, |late| {
-                    let late = late.as_secs_f64();
-                    format!("; it ended {late:.1} s ago, and this process did not run meanwhile")
+                    let late = clock::with_unit(late);
+                    format!("; it ended {late} ago, and this process did not run meanwhile")
                 })
             }
             LeaderChange::LostContact { .. } => {
@@ -112,6 +112,15 @@ impl Circumstance {
             _ => String::new(),
         }
     }
+}
+
+/// What a downtime adds to the text of a change. Where there was nearly none, its digits are not to look like many.
+pub(super) fn downtime(micros: u64) -> String {
+    let text = match micros {
+        0..1000 => format!("{:.1} ms", micros as f64 / 1e3),
+        _ => clock::with_unit(Duration::from_micros(micros)),
+    };
+    format!("; downtime {text}")
 }
 
 /// A change that `me` took part in, with its fields, for the log. The text is left to the caller.
@@ -201,6 +210,8 @@ mod tests {
         let text = late.describe(lapsed, me, second(15));
         assert_eq!(text, "; it ended 5.0 s ago, and this process did not run meanwhile");
         assert_eq!(late.describe(lapsed, me, second(10)), "");
+        let text = late.describe(lapsed, me, second(10 + 8 * 3600));
+        assert_eq!(text, "; it ended 8h ago, and this process did not run meanwhile");
         let left = |reason| LeaderChange::SteppedDown {
             term,
             reason: StepDownReason::Transferred { to: None, reason },
@@ -240,6 +251,19 @@ mod tests {
         assert_eq!([Loss::NotRenewed, Loss::NotConfirmed].map(level), [Level::WARN; 2]);
         assert_eq!([Crashed, Failed].map(transferred), [Level::WARN; 2]);
         assert_eq!([Drained, Requested, ShuttingDown].map(transferred), [Level::INFO; 3]);
+    }
+
+    #[test]
+    fn a_downtime_is_in_the_unit_that_suits_it() {
+        for (micros, text) in [
+            (790, "0.8 ms"),
+            (1_500, "1.5 ms"),
+            (180_400, "180 ms"),
+            (4_100_000, "4.1 s"),
+            (3_600_000_000, "1h"),
+        ] {
+            assert_eq!(downtime(micros), format!("; downtime {text}"));
+        }
     }
 
     #[test]

@@ -340,9 +340,7 @@ impl Publisher {
         let name = |id| self.settings.name_of(id).to_owned();
         let mut text = change.describe(&name);
         text += &circumstance.describe(change, self.settings.me, now);
-        if let Some(micros) = downtime_us {
-            text += &format!("; downtime {:.1} ms", micros as f64 / 1000.0);
-        }
+        text += &downtime_us.map(history::downtime).unwrap_or_default();
         let fields = history::log_line(change, self.settings.me, &name);
         self.log.write(LogLine { text: text.clone(), downtime_us, ..fields });
         self.channels.history.send_modify(|history| {

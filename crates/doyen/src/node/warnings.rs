@@ -10,7 +10,7 @@ use super::log::LogLine;
 use super::network::{Dropped, OwnDatagrams, canonical};
 use super::status::{CONFIGURATION_DIFFERS, Status};
 use super::wire::Rejection;
-use crate::clock::Moment;
+use crate::clock::{Moment, with_unit};
 use crate::config::Settings;
 use crate::throttle::Throttle;
 
@@ -100,12 +100,14 @@ impl Warnings {
 
     /// The loop woke `delay` later than it wanted to. Shorter delays than a heartbeat interval do not matter.
     pub(super) fn loop_delay(&mut self, delay: Duration, heartbeat: Span) -> Option<LogLine> {
-        let matters = delay >= Duration::from_nanos(heartbeat.as_nanos());
+        let heartbeat = Duration::from_nanos(heartbeat.as_nanos());
+        let matters = delay >= heartbeat;
         (matters && self.logged.is_due(Topic::LoopDelayed)).then(|| {
             let text = format!(
-                "event loop delayed by {} ms (heartbeat interval {heartbeat}): the machine is overloaded or was suspended. \
-                 A leader that is delayed for too long loses its lease; a slower `timing.profile` tolerates longer delays",
-                delay.as_millis()
+                "event loop delayed by {} (heartbeat interval {}): the machine is overloaded or was suspended. A leader that \
+                 is delayed for too long loses its lease; a slower `timing.profile` tolerates longer delays",
+                with_unit(delay),
+                with_unit(heartbeat)
             );
             LogLine::warning("loop-delayed", text)
         })
@@ -263,9 +265,12 @@ mod tests {
             |millis| warnings.loop_delay(Duration::from_millis(millis), Span::from_millis(50));
         assert!(delayed(49).is_none());
         let line = delayed(81).expect("a warning");
-        let start = "event loop delayed by 81 ms (heartbeat interval 50ms): ";
+        let start = "event loop delayed by 81 ms (heartbeat interval 50 ms): ";
         assert!(line.text.starts_with(start), "{line:?}");
         assert!(delayed(81).is_none(), "not again so soon");
+        let delay = Duration::from_secs(8 * 3600);
+        let line = Warnings::new().loop_delay(delay, Span::from_millis(50)).expect("a warning");
+        assert!(line.text.starts_with("event loop delayed by 8h ("), "{line:?}");
     }
 
     fn dropped(port: u16, member: Option<u32>, reason: Rejection) -> Dropped {

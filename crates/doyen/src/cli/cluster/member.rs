@@ -10,9 +10,13 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::cli::client::{Client, CommandResult};
+use crate::cli::commands::render;
 use crate::local::member::{Member as LocalMember, ProcessChange};
 
 const POLL: Duration = Duration::from_millis(150);
+
+/// What is shown of a member that was told to stop and has not ended yet.
+pub(super) const STOPPING: &str = "stopping";
 
 #[derive(Debug)]
 pub(super) struct Member {
@@ -83,7 +87,11 @@ impl Member {
                 ProcessChange::Ended(_) => {
                     *self.answers.lock().unwrap_or_else(PoisonError::into_inner) =
                         Answers::default();
-                    if self.fate.is_empty() { "ended unexpectedly: see its log" } else { self.fate }
+                    match self.fate {
+                        "" => "ended unexpectedly: see its log",
+                        STOPPING => "stopped",
+                        fate => fate,
+                    }
                 }
             };
         }
@@ -98,7 +106,7 @@ impl Member {
     pub(super) fn command(&self, command: &str, body: &Value) -> Result<String> {
         let name = self.name();
         match self.inner.command(command, body)? {
-            CommandResult::Accepted(_) => Ok(format!("{name}: {command} accepted")),
+            CommandResult::Accepted(accepted) => Ok(render(&accepted).trim_end().to_owned()),
             CommandResult::Rejected(why) => bail!("{name}: {command} rejected: {}", why.detail),
         }
     }
@@ -125,4 +133,24 @@ fn poll(client: Arc<Client>, answers: Arc<Mutex<Answers>>) -> Result<()> {
         }
     })?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn a_member_that_has_stopped_is_no_longer_stopping() {
+        let process = LocalMember::running(1, Command::new("sleep").arg("60"));
+        let mut member = Member { fate: "", ..Member::new(process).expect("a member") };
+        member.signal(Signal::TERM, STOPPING).expect("it runs");
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while member.pid().is_some() && Instant::now() < deadline {
+            assert_eq!(member.fate, STOPPING);
+            member.look();
+        }
+        assert_eq!(member.fate, "stopped");
+    }
 }

@@ -56,6 +56,8 @@ fn each_difference_is_one_finding() {
     let of_n2 = |severity, problem: &str| vec![(severity, "n2".to_owned(), problem.to_owned())];
     let told = "its clock is 4.2 s behind that of n1";
     assert_eq!(found(diagnosis(2, &["aa"]), -4200), of_n2(Severity::Should, told));
+    let told = "its clock is 1h ahead of that of n1";
+    assert_eq!(found(diagnosis(2, &["aa"]), 3_600_000), of_n2(Severity::Should, told));
     let told = "has 2 keys: a rotation is not complete";
     assert_eq!(found(diagnosis(2, &["aa", "bb"]), 0), of_n2(Severity::Should, told));
     let changed = |path: &str, value: Value| {

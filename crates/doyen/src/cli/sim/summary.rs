@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use doyen_core::time::Span;
 use doyen_report::summary::Summary;
 use doyen_sim::metrics::{Ended, Outcome};
-use doyen_sim::scenario::Case;
+use doyen_sim::scenario::{Case, Convention};
 use doyen_sim::time::Time;
 
 use crate::cli::terminal::{count, leader_changes};
@@ -14,11 +14,15 @@ pub(super) fn write(out: &mut impl Write, case: &Case, summary: &Summary) -> io:
     let outcome = &summary.outcome;
     writeln!(
         out,
-        "{} ({}), {}, counted by the `{}` convention: {}",
+        "{} ({}), {} (`{}`: a coordinator that crashed before {}): {}",
         summary.algorithm,
         summary.mode,
         group(summary),
         summary.convention,
+        match summary.convention {
+            Convention::Live => "is not counted",
+            Convention::Configured => "is counted",
+        },
         verdict(case, outcome)
     )?;
     write_messages(out, summary)?;
@@ -64,7 +68,12 @@ fn verdict(case: &Case, outcome: &Outcome) -> String {
     match (outcome.agreed, outcome.leader) {
         (true, Some(leader)) if live == 1 => format!("{leader} leads, the only live member"),
         (true, Some(leader)) => format!("all {live} live members follow {leader}"),
-        (false, Some(leader)) => format!("all live members follow {leader}, which does not lead"),
+        (false, Some(leader)) => {
+            let mut members = case.members().iter().zip(outcome.views.iter());
+            let is_up = members.any(|(id, view)| id == leader && view.is_some());
+            let why = if is_up { "has not become leader" } else { "is down" };
+            format!("all live members follow {leader}, which {why}")
+        }
         (_, None) => format!("no agreement: {}", disagreement(case, outcome)),
     }
 }

@@ -93,6 +93,7 @@ fn what_the_loop_published_long_ago_is_no_health() {
     for path in ["/follower", "/readyz"] {
         let detail = fake.get(path).problem(503, "stale");
         assert!(detail.starts_with("the event loop has published nothing for "), "{detail}");
+        assert!(!detail.ends_with(" ms"), "at least 1 s: {detail}");
         let speaks = || {
             fake.publish(|_| {});
             fake.get(path).status == 200
