@@ -154,9 +154,11 @@ impl Limits {
         }
     }
 
-    /// How many file descriptors the connections may take.
+    /// How many file descriptors the connections may take, those included that are rejected.
     pub fn files(&self) -> u32 {
-        self.connections + self.health_connections + self.of_admin_socket().connections
+        let served =
+            self.connections + self.health_connections + self.of_admin_socket().connections;
+        served + 2 * server::LINGERING as u32
     }
 }
 

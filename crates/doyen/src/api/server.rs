@@ -3,13 +3,12 @@
 //! A server without limits suffers from clients that do nothing: they connect and send no request, or send one and do not
 //! read the response. Here every request must arrive within a time limit, and the client must read what it is sent. Which
 //! connection goes when there are too many, [`super::connections`] decides. A connection that finds no place at all is
-//! answered with an error and closed at once: a load balancer that gets an error tries another node, one that waits does
-//! not.
+//! answered with an error at once: a load balancer that gets an error tries another node, one that waits does not.
 
 use std::convert::Infallible;
 use std::fmt;
 use std::fs::File;
-use std::future::pending;
+use std::future::{pending, poll_fn};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::pin::Pin;
@@ -26,9 +25,9 @@ use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::{sleep, timeout};
 use tokio_io_timeout::TimeoutStream;
 
@@ -46,6 +45,10 @@ const SHUTDOWN_WITHIN: Duration = Duration::from_secs(2);
 
 /// How long nothing is accepted after an error that may pass.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// How many rejected connections of a listener are kept until their clients close them, and for how long.
+pub(super) const LINGERING: usize = 16;
+const LINGER: Duration = Duration::from_secs(1);
 
 /// The answer to a client that has no place.
 const TOO_MANY: &str = "too many connections; retry later";
@@ -154,6 +157,7 @@ pub(super) async fn listen(
     let server = Server { router, limits, stopping: stopping.clone(), _alive: alive };
     let mut shortage = Shortage::new();
     let mut throttle = Throttle::new();
+    let lingering = Arc::new(Semaphore::new(LINGERING));
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -172,7 +176,15 @@ pub(super) async fn listen(
         }
         match admission.place {
             Some(place) => drop(tokio::spawn(server.clone().serve(stream, info, place))),
-            None => reject(&*stream),
+            None => {
+                reject(&*stream);
+                if let Ok(permit) = Arc::clone(&lingering).try_acquire_owned() {
+                    tokio::spawn(async move {
+                        let _ = timeout(LINGER, drain(stream)).await;
+                        drop(permit);
+                    });
+                }
+            }
         }
     }
     drop((listener, server));
@@ -196,13 +208,29 @@ fn log_limit(limit: Limit, limits: &Limits, place: Option<&Place>) {
     tracing::warn!(event = "connection-limit", address, "{reached}: {effect}");
 }
 
-/// Says that there are too many connections, and closes this one.
+/// Says that there are too many connections.
 fn reject(stream: &dyn Stream) {
     let problem = Kind::TooManyConnections.with_detail(TOO_MANY);
     let body = serde_json::to_string(&problem).unwrap_or_default();
     let head = "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/problem+json\r\nconnection: close";
     // The client may have gone already.
     let _ = stream.try_write(format!("{head}\r\n\r\n{body}").as_bytes());
+}
+
+/// Ends a rejected connection in order: reads what the client sends, up to a limit, until the client closes it. If the
+/// request were unread at the close, the client would get an error beside or in place of the answer.
+async fn drain(mut stream: Box<dyn Stream>) -> io::Result<()> {
+    poll_fn(|context| Pin::new(&mut stream).poll_shutdown(context)).await?;
+    let mut bytes = vec![0; BUFFER];
+    let mut buffer = ReadBuf::new(&mut bytes);
+    loop {
+        let before = buffer.remaining();
+        poll_fn(|context| Pin::new(&mut stream).poll_read(context, &mut buffer)).await?;
+        // The client has closed it, or there is no room.
+        if buffer.remaining() == before {
+            return Ok(());
+        }
+    }
 }
 
 /// Accepting fails, most likely because this process has no free file descriptors.
