@@ -330,7 +330,9 @@ async fn run(
     let (stop, stopping) = channel::channel(false);
     let observer = Observer::new();
     let observing = tokio::spawn(observer.clone().observe(handle.clone()));
+    let of_socket = limits.of_admin_socket();
     let (connections, watchers) = (Connections::new(limits), Watchers::new(limits));
+    let local_connections = Connections::new(of_socket);
     let (audit, requests) = (Arc::new(Audit::new()), Arc::new(Requests::default()));
     let forwarder = Forwarder::new(handle.clone());
     let locks = Locks::new(&handle, Watchers::of_locks(limits));
@@ -338,7 +340,7 @@ async fn run(
     let app = App(Arc::new(Shared {
         metrics: Metrics::new(metrics::Source {
             handle: handle.clone(),
-            connections: connections.clone(),
+            connections: [connections.clone(), local_connections.clone()],
             watchers: watchers.clone(),
             audit: Arc::clone(&audit),
             requests: Arc::clone(&requests),
@@ -351,7 +353,7 @@ async fn run(
         observer,
         limits,
         watchers,
-        local_watchers: Watchers::new(limits.of_admin_socket()),
+        local_watchers: Watchers::new(of_socket),
         locks,
         stopping: stopping.clone(),
     }));
@@ -359,12 +361,11 @@ async fn run(
     let relayed = handle.relayed();
     let answering = relayed
         .map(|relayed| tokio::spawn(forward::serve(handle, forwarder, router.clone(), relayed)));
-    let of_socket = limits.of_admin_socket();
     let admin = server::listen(
         Listener::Admin(listeners.admin),
         router.clone(),
         of_socket,
-        Connections::new(of_socket),
+        local_connections,
         stopping.clone(),
     );
     let http = async {

@@ -171,8 +171,10 @@ pub(super) async fn listen(
             }
         };
         let admission = connections.admit(info.client());
-        if let Some(limit) = admission.limit.filter(|&limit| throttle.is_due(limit)) {
-            log_limit(limit, &limits, admission.place.as_ref());
+        let effect = Effect::of(admission.place.as_ref());
+        if let Some(limit) = admission.limit.filter(|&limit| throttle.is_due((limit, effect))) {
+            let (address, line) = describe_limit(&info, limit, effect, &limits, &connections);
+            tracing::warn!(event = "connection-limit", address, "{line}");
         }
         match admission.place {
             Some(place) => drop(tokio::spawn(server.clone().serve(stream, info, place))),
@@ -192,20 +194,66 @@ pub(super) async fn listen(
     let _ = timeout(SHUTDOWN_WITHIN, all_closed.recv()).await;
 }
 
-fn log_limit(limit: Limit, limits: &Limits, place: Option<&Place>) {
-    let (address, reached) = match limit {
-        Limit::Client(client) => {
-            let most = limits.connections_per_client;
-            (Some(client.to_string()), format!("{client} has {most} HTTP connections, its limit"))
+/// What a limit costs.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Effect {
+    /// An idle connection.
+    Eviction,
+    /// What is not for health.
+    HealthOnly,
+    /// The new connection.
+    Rejection,
+}
+
+impl Effect {
+    fn of(place: Option<&Place>) -> Self {
+        match place {
+            Some(place) if !place.slot.is_reserved => Self::Eviction,
+            Some(_) => Self::HealthOnly,
+            None => Self::Rejection,
         }
-        Limit::Server => (None, format!("HTTP has {} connections, its limit", limits.connections)),
-    };
-    let effect = match place {
-        Some(place) if !place.slot.is_reserved => "the longest idle ones are closed",
-        Some(_) => "all of them are busy, so new ones get health only",
-        None => "all of them are busy, so new ones are rejected",
-    };
-    tracing::warn!(event = "connection-limit", address, "{reached}: {effect}");
+    }
+}
+
+impl fmt::Display for Effect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Eviction => "the longest idle ones are closed",
+            Self::HealthOnly => "all of them are busy, so new ones get health only",
+            Self::Rejection => "all of them are busy, so new ones are rejected",
+        })
+    }
+}
+
+/// The client that a limit is about, if there is one, and the line for the log.
+fn describe_limit(
+    info: &ConnInfo,
+    limit: Limit,
+    effect: Effect,
+    limits: &Limits,
+    connections: &Connections,
+) -> (Option<String>, String) {
+    let Limits { connections: most, connections_per_client, .. } = limits;
+    match (info, limit) {
+        (ConnInfo::AdminSocket { .. }, _) => {
+            let line = format!("{SOCKET_FILE} has {most} connections, its limit: {effect}");
+            (Some(SOCKET_FILE.to_owned()), line)
+        }
+        (_, Limit::Client(client)) => {
+            let line = format!(
+                "{client} has {connections_per_client} HTTP connections, its limit: {effect}"
+            );
+            (Some(client.to_string()), line)
+        }
+        (_, Limit::Server) => {
+            let greediest = connections.greediest();
+            let named = greediest.map_or_else(String::new, |(client, count)| {
+                format!("; {client} has the most ({count})")
+            });
+            let line = format!("HTTP has {most} connections, its limit: {effect}{named}");
+            (greediest.map(|(client, _)| client.to_string()), line)
+        }
+    }
 }
 
 /// Says that there are too many connections.
@@ -368,5 +416,44 @@ impl hyper::body::Body for Answer {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_about_a_limit_names_who_is_at_it() {
+        let limits = Limits { connections: 3, connections_per_client: 2, ..Limits::default() };
+        let connections = Connections::new(limits);
+        let client = |number| IpAddr::from([192, 0, 2, number]);
+        let admitted = [1, 1, 2].map(|number| connections.admit(client(number)).place);
+        assert!(admitted.iter().all(Option::is_some));
+        let end = SocketAddr::from(([192, 0, 2, 1], 80));
+        let tcp = ConnInfo::Tcp { local: end, peer: end };
+        let line = |info, limit, effect| describe_limit(info, limit, effect, &limits, &connections);
+        let (address, text) = line(&tcp, Limit::Server, Effect::HealthOnly);
+        assert_eq!(address.as_deref(), Some("192.0.2.1"));
+        assert_eq!(
+            text,
+            "HTTP has 3 connections, its limit: all of them are busy, so new ones get health only; \
+             192.0.2.1 has the most (2)"
+        );
+        let (address, text) = line(&tcp, Limit::Client(client(1)), Effect::Eviction);
+        assert_eq!(address.as_deref(), Some("192.0.2.1"));
+        assert_eq!(
+            text,
+            "192.0.2.1 has 2 HTTP connections, its limit: the longest idle ones are closed"
+        );
+        let socket = ConnInfo::AdminSocket { uid: 0 };
+        for limit in [Limit::Server, Limit::Client(socket.client())] {
+            let (address, text) = line(&socket, limit, Effect::Rejection);
+            assert_eq!(address.as_deref(), Some("admin.sock"));
+            assert_eq!(
+                text,
+                "admin.sock has 3 connections, its limit: all of them are busy, so new ones are rejected"
+            );
+        }
     }
 }
