@@ -52,6 +52,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::handler::Handler as _;
 use axum::http::{HeaderValue, Method, Uri, header};
 use axum::middleware::{Next, from_fn_with_state, map_response};
 use axum::response::{IntoResponse as _, Response};
@@ -416,6 +417,7 @@ fn router(app: App) -> Router {
     let document = openapi();
     let (open, _) = open_routes().split_for_parts();
     let forwards = || from_fn_with_state(app.clone(), forward::route);
+    let require_name = || from_fn_with_state(app.clone(), require_own_name);
     let open = open
         .route_layer(forwards())
         .route_layer(from_fn_with_state(app.clone(), audit::audit_if_named))
@@ -423,12 +425,12 @@ fn router(app: App) -> Router {
         .merge(page::files().layer(map_response(page::secure)))
         .route("/openapi.json", get(async || Json(document)))
         .fallback(not_found)
-        .layer(from_fn_with_state(app.clone(), require_own_name));
+        .layer(require_name());
     // An admin call checks the host itself, so that what is rejected is logged.
     let (admin, _) = admin_routes().split_for_parts();
     let admin = admin.route_layer(forwards());
     open.merge(admin.route_layer(from_fn_with_state(app.clone(), audit::audit)))
-        .method_not_allowed_fallback(not_allowed)
+        .method_not_allowed_fallback(not_allowed.layer(require_name()))
         .layer(DefaultBodyLimit::max(LONGEST_BODY))
         .layer(map_response(forbid_caching_and_guessing))
         .layer(from_fn_with_state(app.clone(), requests::count))
