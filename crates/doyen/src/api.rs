@@ -52,6 +52,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::handler::Handler as _;
 use axum::http::{HeaderValue, Method, Uri, header};
 use axum::middleware::{Next, from_fn_with_state, map_response};
 use axum::response::{IntoResponse as _, Response};
@@ -154,9 +155,11 @@ impl Limits {
         }
     }
 
-    /// How many file descriptors the connections may take.
+    /// How many file descriptors the connections may take, those included that are rejected.
     pub fn files(&self) -> u32 {
-        self.connections + self.health_connections + self.of_admin_socket().connections
+        let served =
+            self.connections + self.health_connections + self.of_admin_socket().connections;
+        served + 2 * server::LINGERING as u32
     }
 }
 
@@ -328,7 +331,9 @@ async fn run(
     let (stop, stopping) = channel::channel(false);
     let observer = Observer::new();
     let observing = tokio::spawn(observer.clone().observe(handle.clone()));
+    let of_socket = limits.of_admin_socket();
     let (connections, watchers) = (Connections::new(limits), Watchers::new(limits));
+    let local_connections = Connections::new(of_socket);
     let (audit, requests) = (Arc::new(Audit::new()), Arc::new(Requests::default()));
     let forwarder = Forwarder::new(handle.clone());
     let locks = Locks::new(&handle, Watchers::of_locks(limits));
@@ -336,7 +341,7 @@ async fn run(
     let app = App(Arc::new(Shared {
         metrics: Metrics::new(metrics::Source {
             handle: handle.clone(),
-            connections: connections.clone(),
+            connections: [connections.clone(), local_connections.clone()],
             watchers: watchers.clone(),
             audit: Arc::clone(&audit),
             requests: Arc::clone(&requests),
@@ -349,7 +354,7 @@ async fn run(
         observer,
         limits,
         watchers,
-        local_watchers: Watchers::new(limits.of_admin_socket()),
+        local_watchers: Watchers::new(of_socket),
         locks,
         stopping: stopping.clone(),
     }));
@@ -357,12 +362,11 @@ async fn run(
     let relayed = handle.relayed();
     let answering = relayed
         .map(|relayed| tokio::spawn(forward::serve(handle, forwarder, router.clone(), relayed)));
-    let of_socket = limits.of_admin_socket();
     let admin = server::listen(
         Listener::Admin(listeners.admin),
         router.clone(),
         of_socket,
-        Connections::new(of_socket),
+        local_connections,
         stopping.clone(),
     );
     let http = async {
@@ -413,6 +417,7 @@ fn router(app: App) -> Router {
     let document = openapi();
     let (open, _) = open_routes().split_for_parts();
     let forwards = || from_fn_with_state(app.clone(), forward::route);
+    let require_name = || from_fn_with_state(app.clone(), require_own_name);
     let open = open
         .route_layer(forwards())
         .route_layer(from_fn_with_state(app.clone(), audit::audit_if_named))
@@ -420,12 +425,12 @@ fn router(app: App) -> Router {
         .merge(page::files().layer(map_response(page::secure)))
         .route("/openapi.json", get(async || Json(document)))
         .fallback(not_found)
-        .layer(from_fn_with_state(app.clone(), require_own_name));
+        .layer(require_name());
     // An admin call checks the host itself, so that what is rejected is logged.
     let (admin, _) = admin_routes().split_for_parts();
     let admin = admin.route_layer(forwards());
     open.merge(admin.route_layer(from_fn_with_state(app.clone(), audit::audit)))
-        .method_not_allowed_fallback(not_allowed)
+        .method_not_allowed_fallback(not_allowed.layer(require_name()))
         .layer(DefaultBodyLimit::max(LONGEST_BODY))
         .layer(map_response(forbid_caching_and_guessing))
         .layer(from_fn_with_state(app.clone(), requests::count))

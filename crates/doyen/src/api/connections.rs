@@ -110,6 +110,13 @@ impl Connections {
         lock(&self.0).evict(|_| true)
     }
 
+    /// The client with the most connections, and how many it has; none if there are none.
+    pub(super) fn greediest(&self) -> Option<(IpAddr, usize)> {
+        let clients = lock(&self.0).clients();
+        let counts = clients.into_iter().map(|(client, (count, _))| (client, count));
+        counts.max_by_key(|&(_, count)| count)
+    }
+
     pub(super) fn counts(&self) -> Counts {
         let table = lock(&self.0);
         let Table { evicted, rejected, .. } = *table;
@@ -150,15 +157,20 @@ impl Table {
         reserved < self.limits.health_connections as usize || self.evict(|it| it.is_reserved)
     }
 
-    /// Of the clients with an idle connection, the one with the most connections.
-    fn greediest_idle(&self) -> Option<IpAddr> {
-        let mut clients: BTreeMap<IpAddr, (usize, bool)> = BTreeMap::new();
+    /// How many connections each client has, and whether one of them is idle.
+    fn clients(&self) -> BTreeMap<IpAddr, (usize, bool)> {
+        let mut clients: BTreeMap<_, (usize, bool)> = BTreeMap::new();
         for open in self.open.values().filter(|it| !it.is_reserved) {
             let (count, has_idle) = clients.entry(open.client).or_default();
             *count += 1;
             *has_idle |= open.idle_since.is_some();
         }
-        let idle = clients.into_iter().filter(|(_, (_, has_idle))| *has_idle);
+        clients
+    }
+
+    /// Of the clients with an idle connection, the one with the most connections.
+    fn greediest_idle(&self) -> Option<IpAddr> {
+        let idle = self.clients().into_iter().filter(|(_, (_, has_idle))| *has_idle);
         idle.max_by_key(|(_, (count, _))| *count).map(|(client, _)| client)
     }
 

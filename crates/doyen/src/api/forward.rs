@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::{Body, to_bytes};
+use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
@@ -174,7 +174,7 @@ impl App {
         let call = Call {
             is_command: parts.method == Method::POST,
             if_match: if_match.and_then(|tag| tag.to_str().ok()).map(str::to_owned),
-            body: String::from_utf8_lossy(body).into_owned(),
+            body: String::from_utf8_lossy(body).into_owned().into(),
             path,
             by,
         };
@@ -383,7 +383,7 @@ impl Callee {
         if let Some(tag) = &call.if_match {
             request = request.header(header::IF_MATCH, tag);
         }
-        let request = request.body(Body::from(call.body)).ok();
+        let request = request.body(Body::from(Bytes::from_owner(call.body))).ok();
         let request = request.filter(|it| is_forwarded(it.method(), it.uri().path()));
         let Some(request) = request else {
             let detail = "this member does not answer that for another one";

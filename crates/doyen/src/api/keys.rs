@@ -130,13 +130,12 @@ async fn offer(call: Call<KeyOffer>) -> Result<Accepted, Problem> {
     let member = app.member(&to)?;
     let key = app.handle.key(fingerprint).await.map_err(|error| app.explain(&error))?;
     let new = NewKey { key: key.to_line() };
-    let body = Zeroizing::new(serde_json::to_string(&new).unwrap_or_default());
     let call = forward::Call {
         is_command: true,
         path: ADD.to_owned(),
         if_match: None,
         by,
-        body: body.to_string(),
+        body: serde_json::to_string(&new).unwrap_or_default().into(),
     };
     let reply = app.ask(&member, call).await?;
     if let Some(problem) = reply.problem() {

@@ -87,7 +87,8 @@ impl Metrics {
 #[derive(Debug)]
 pub(super) struct Source {
     pub(super) handle: Handle,
-    pub(super) connections: Connections,
+    /// Those over TCP, and those at the admin socket.
+    pub(super) connections: [Connections; 2],
     pub(super) watchers: Watchers,
     pub(super) audit: Arc<Audit>,
     pub(super) requests: Arc<Requests>,
@@ -169,12 +170,14 @@ impl Source {
     }
 
     fn write_service(&self, writer: &mut Writer<'_>) -> fmt::Result {
-        let Counts { open, evicted, rejected } = self.connections.counts();
+        let counts = self.connections.each_ref().map(Connections::counts);
+        let sum = |count: fn(&Counts) -> u64| counts.iter().map(count).sum::<u64>();
+        let open = sum(|counts| counts.open);
         writer.gauge("http_connections", "Open HTTP connections", None, &open)?;
         let help = "Idle HTTP connections closed because there were too many";
-        writer.counter("http_connections_evicted", help, None, &evicted)?;
+        writer.counter("http_connections_evicted", help, None, &sum(|counts| counts.evicted))?;
         let help = "HTTP connections and requests rejected because there were too many connections";
-        writer.counter("http_connections_rejected", help, None, &rejected)?;
+        writer.counter("http_connections_rejected", help, None, &sum(|counts| counts.rejected))?;
         writer.gauge("http_watchers", "Clients that watch", None, &self.watchers.count())?;
         let calls = self.audit.counts().into_iter();
         let calls = calls.map(|(result, count)| ([("result", result)], count));

@@ -3,13 +3,12 @@
 //! A server without limits suffers from clients that do nothing: they connect and send no request, or send one and do not
 //! read the response. Here every request must arrive within a time limit, and the client must read what it is sent. Which
 //! connection goes when there are too many, [`super::connections`] decides. A connection that finds no place at all is
-//! answered with an error and closed at once: a load balancer that gets an error tries another node, one that waits does
-//! not.
+//! answered with an error at once: a load balancer that gets an error tries another node, one that waits does not.
 
 use std::convert::Infallible;
 use std::fmt;
 use std::fs::File;
-use std::future::pending;
+use std::future::{pending, poll_fn};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::pin::Pin;
@@ -26,9 +25,9 @@ use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::{sleep, timeout};
 use tokio_io_timeout::TimeoutStream;
 
@@ -46,6 +45,10 @@ const SHUTDOWN_WITHIN: Duration = Duration::from_secs(2);
 
 /// How long nothing is accepted after an error that may pass.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// How many rejected connections of a listener are kept until their clients close them, and for how long.
+pub(super) const LINGERING: usize = 16;
+const LINGER: Duration = Duration::from_secs(1);
 
 /// The answer to a client that has no place.
 const TOO_MANY: &str = "too many connections; retry later";
@@ -154,6 +157,7 @@ pub(super) async fn listen(
     let server = Server { router, limits, stopping: stopping.clone(), _alive: alive };
     let mut shortage = Shortage::new();
     let mut throttle = Throttle::new();
+    let lingering = Arc::new(Semaphore::new(LINGERING));
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -167,12 +171,22 @@ pub(super) async fn listen(
             }
         };
         let admission = connections.admit(info.client());
-        if let Some(limit) = admission.limit.filter(|&limit| throttle.is_due(limit)) {
-            log_limit(limit, &limits, admission.place.as_ref());
+        let effect = Effect::of(admission.place.as_ref());
+        if let Some(limit) = admission.limit.filter(|&limit| throttle.is_due((limit, effect))) {
+            let (address, line) = describe_limit(&info, limit, effect, &limits, &connections);
+            tracing::warn!(event = "connection-limit", address, "{line}");
         }
         match admission.place {
             Some(place) => drop(tokio::spawn(server.clone().serve(stream, info, place))),
-            None => reject(&*stream),
+            None => {
+                reject(&*stream);
+                if let Ok(permit) = Arc::clone(&lingering).try_acquire_owned() {
+                    tokio::spawn(async move {
+                        let _ = timeout(LINGER, drain(stream)).await;
+                        drop(permit);
+                    });
+                }
+            }
         }
     }
     drop((listener, server));
@@ -180,29 +194,91 @@ pub(super) async fn listen(
     let _ = timeout(SHUTDOWN_WITHIN, all_closed.recv()).await;
 }
 
-fn log_limit(limit: Limit, limits: &Limits, place: Option<&Place>) {
-    let (address, reached) = match limit {
-        Limit::Client(client) => {
-            let most = limits.connections_per_client;
-            (Some(client.to_string()), format!("{client} has {most} HTTP connections, its limit"))
-        }
-        Limit::Server => (None, format!("HTTP has {} connections, its limit", limits.connections)),
-    };
-    let effect = match place {
-        Some(place) if !place.slot.is_reserved => "the longest idle ones are closed",
-        Some(_) => "all of them are busy, so new ones get health only",
-        None => "all of them are busy, so new ones are rejected",
-    };
-    tracing::warn!(event = "connection-limit", address, "{reached}: {effect}");
+/// What a limit costs.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Effect {
+    /// An idle connection.
+    Eviction,
+    /// What is not for health.
+    HealthOnly,
+    /// The new connection.
+    Rejection,
 }
 
-/// Says that there are too many connections, and closes this one.
+impl Effect {
+    fn of(place: Option<&Place>) -> Self {
+        match place {
+            Some(place) if !place.slot.is_reserved => Self::Eviction,
+            Some(_) => Self::HealthOnly,
+            None => Self::Rejection,
+        }
+    }
+}
+
+impl fmt::Display for Effect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Eviction => "the longest idle ones are closed",
+            Self::HealthOnly => "all of them are busy, so new ones get health only",
+            Self::Rejection => "all of them are busy, so new ones are rejected",
+        })
+    }
+}
+
+/// The client that a limit is about, if there is one, and the line for the log.
+fn describe_limit(
+    info: &ConnInfo,
+    limit: Limit,
+    effect: Effect,
+    limits: &Limits,
+    connections: &Connections,
+) -> (Option<String>, String) {
+    let Limits { connections: most, connections_per_client, .. } = limits;
+    match (info, limit) {
+        (ConnInfo::AdminSocket { .. }, _) => {
+            let line = format!("{SOCKET_FILE} has {most} connections, its limit: {effect}");
+            (Some(SOCKET_FILE.to_owned()), line)
+        }
+        (_, Limit::Client(client)) => {
+            let line = format!(
+                "{client} has {connections_per_client} HTTP connections, its limit: {effect}"
+            );
+            (Some(client.to_string()), line)
+        }
+        (_, Limit::Server) => {
+            let greediest = connections.greediest();
+            let named = greediest.map_or_else(String::new, |(client, count)| {
+                format!("; {client} has the most ({count})")
+            });
+            let line = format!("HTTP has {most} connections, its limit: {effect}{named}");
+            (greediest.map(|(client, _)| client.to_string()), line)
+        }
+    }
+}
+
+/// Says that there are too many connections.
 fn reject(stream: &dyn Stream) {
     let problem = Kind::TooManyConnections.with_detail(TOO_MANY);
     let body = serde_json::to_string(&problem).unwrap_or_default();
     let head = "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/problem+json\r\nconnection: close";
     // The client may have gone already.
     let _ = stream.try_write(format!("{head}\r\n\r\n{body}").as_bytes());
+}
+
+/// Ends a rejected connection in order: reads what the client sends, up to a limit, until the client closes it. If the
+/// request were unread at the close, the client would get an error beside or in place of the answer.
+async fn drain(mut stream: Box<dyn Stream>) -> io::Result<()> {
+    poll_fn(|context| Pin::new(&mut stream).poll_shutdown(context)).await?;
+    let mut bytes = vec![0; BUFFER];
+    let mut buffer = ReadBuf::new(&mut bytes);
+    loop {
+        let before = buffer.remaining();
+        poll_fn(|context| Pin::new(&mut stream).poll_read(context, &mut buffer)).await?;
+        // The client has closed it, or there is no room.
+        if buffer.remaining() == before {
+            return Ok(());
+        }
+    }
 }
 
 /// Accepting fails, most likely because this process has no free file descriptors.
@@ -340,5 +416,44 @@ impl hyper::body::Body for Answer {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_about_a_limit_names_who_is_at_it() {
+        let limits = Limits { connections: 3, connections_per_client: 2, ..Limits::default() };
+        let connections = Connections::new(limits);
+        let client = |number| IpAddr::from([192, 0, 2, number]);
+        let admitted = [1, 1, 2].map(|number| connections.admit(client(number)).place);
+        assert!(admitted.iter().all(Option::is_some));
+        let end = SocketAddr::from(([192, 0, 2, 1], 80));
+        let tcp = ConnInfo::Tcp { local: end, peer: end };
+        let line = |info, limit, effect| describe_limit(info, limit, effect, &limits, &connections);
+        let (address, text) = line(&tcp, Limit::Server, Effect::HealthOnly);
+        assert_eq!(address.as_deref(), Some("192.0.2.1"));
+        assert_eq!(
+            text,
+            "HTTP has 3 connections, its limit: all of them are busy, so new ones get health only; \
+             192.0.2.1 has the most (2)"
+        );
+        let (address, text) = line(&tcp, Limit::Client(client(1)), Effect::Eviction);
+        assert_eq!(address.as_deref(), Some("192.0.2.1"));
+        assert_eq!(
+            text,
+            "192.0.2.1 has 2 HTTP connections, its limit: the longest idle ones are closed"
+        );
+        let socket = ConnInfo::AdminSocket { uid: 0 };
+        for limit in [Limit::Server, Limit::Client(socket.client())] {
+            let (address, text) = line(&socket, limit, Effect::Rejection);
+            assert_eq!(address.as_deref(), Some("admin.sock"));
+            assert_eq!(
+                text,
+                "admin.sock has 3 connections, its limit: all of them are busy, so new ones are rejected"
+            );
+        }
     }
 }

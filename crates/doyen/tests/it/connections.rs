@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
 use std::thread::{sleep, spawn};
@@ -106,6 +107,8 @@ fn without_free_file_descriptors_a_client_is_turned_away_and_not_kept_waiting() 
 #[test]
 fn busy_http_blinds_no_local_operator() {
     let trial = start_after(":");
+    // First the limit costs only idle connections.
+    drop((0..80).map(|_| connect(&trial)).collect::<Vec<TcpStream>>());
     let is_busy = || {
         let output = doyen(&["status", "--node", trial.url(1)]);
         complaint(&output).contains("too many connections; retry later")
@@ -125,11 +128,58 @@ fn busy_http_blinds_no_local_operator() {
         }
         (was_busy && is_busy()).then_some(())
     });
+    for effect in
+        ["the longest idle ones are closed", "all of them are busy, so new ones get health only"]
+    {
+        let words = format!("127.0.0.1 has 64 HTTP connections, its limit: {effect}");
+        assert_is_rare(count(&trial, &words), &trial);
+    }
     // Where the socket cannot be used, HTTP is.
     fs::remove_file(trial.folder_of(1).join("state/admin.sock")).expect("it is there");
     trial.wait("an answer over HTTP", || {
         trial.command(1, &["status"]).status.success().then_some(())
     });
+}
+
+#[test]
+fn a_busy_admin_socket_says_so_to_the_operator_in_the_log_and_in_the_metrics() {
+    const TOO_MANY: &str = "too many connections; retry later";
+    let trial = start_after(":");
+    let socket = trial.folder_of(1).join("state/admin.sock");
+    let request = |request: &[u8]| {
+        let mut stream = UnixStream::connect(&socket).expect("it listens");
+        stream.set_read_timeout(Some(LIMIT)).expect("a time-out");
+        stream.write_all(request).expect("it is taken");
+        stream
+    };
+    trial.wait("the admin socket to be busy all the while", || {
+        let hold = |_| {
+            let mut stream = request(
+                b"POST /v1/permit HTTP/1.1\r\nhost: n1\r\ncontent-type: application/json\r\n\
+                  content-length: 9\r\nexpect: 100-continue\r\n\r\n",
+            );
+            // It is busy when the server asks for the body.
+            let mut asked = [0; 12];
+            stream.read_exact(&mut asked).expect("an answer");
+            (&asked == b"HTTP/1.1 100").then_some(stream)
+        };
+        let _held: Vec<Option<UnixStream>> = (0..24).map(hold).collect();
+        let answers = (0..20).map(|_| {
+            let (mut stream, mut text) = (request(b"GET /livez HTTP/1.0\r\n\r\n"), String::new());
+            stream.read_to_string(&mut text).expect("an answer, then the end");
+            text
+        });
+        let were_rejected = answers.filter(|text| text.contains(TOO_MANY)).count() == 20;
+        let why = complaint(&trial.command(1, &["undrain"]));
+        assert!(!why.contains("reset") && !why.contains("pipe"), "{why}");
+        (were_rejected && why.contains(TOO_MANY)).then_some(())
+    });
+    let words =
+        "admin.sock has 24 connections, its limit: all of them are busy, so new ones are rejected";
+    assert_is_rare(count(&trial, words), &trial);
+    assert_eq!(count(&trial, "127.0.0.1 has"), 0, "{}", trial.log(1));
+    let rejected = trial.metric(1, "doyen_http_connections_rejected_total", "");
+    assert!(rejected >= Some(21), "{rejected:?}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What two members send each other about a call, and how an answer is split and put together again.
 
 use serde::{Deserialize, Serialize};
+use zeroize::Zeroizing;
 
 use super::super::problem::{Kind, Problem};
 
@@ -33,8 +34,8 @@ pub(in super::super) struct Call {
     pub(in super::super) if_match: Option<String>,
     /// The caller, as the member that forwards the call names it.
     pub(in super::super) by: String,
-    /// JSON, or nothing.
-    pub(in super::super) body: String,
+    /// JSON, or nothing. It may be a key.
+    pub(in super::super) body: Zeroizing<String>,
 }
 
 impl Call {
@@ -178,7 +179,7 @@ mod tests {
             path: "/v1/x".to_owned(),
             if_match: Some("\"7\"".to_owned()),
             by: "me".to_owned(),
-            body: "{}".to_owned(),
+            body: "{}".to_owned().into(),
         };
         let packets = [
             (Packet::Call { id: 300, call }, "00ac0201052f76312f7801032237220 26d65027b7d"),
@@ -209,7 +210,7 @@ mod tests {
             path: String::new(),
             if_match: None,
             by,
-            body: String::new(),
+            body: Zeroizing::default(),
         };
         assert_eq!(call.caller(), format!("root{}", "x".repeat(LONGEST_NAME - 4)));
     }

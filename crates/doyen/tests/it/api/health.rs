@@ -128,6 +128,16 @@ fn on_loopback_no_path_is_answered_under_a_foreign_name() {
     }
     let permit = fake.post("/v1/permit", r#"{"for":"1s"}"#, "host: evil.example\r\n");
     permit.problem(421, "wrong-host");
+    // Nor with a method that it does not accept.
+    for (method, path) in [("POST", "/v1/status"), ("GET", "/v1/resign")] {
+        let request = |host: &str| {
+            format!(
+                "{method} {path} HTTP/1.1\r\n{host}content-length: 0\r\nconnection: close\r\n\r\n"
+            )
+        };
+        exchange(address, &request("host: evil.example\r\n")).problem(421, "wrong-host");
+        exchange(address, &request("host: localhost\r\n")).problem(405, "method-not-allowed");
+    }
     for host in ["host: localhost:1\r\n", "host: 127.0.0.1\r\n", "host: [::1]:7\r\n"] {
         let request = format!("GET /leader HTTP/1.1\r\n{host}connection: close\r\n\r\n");
         assert_eq!(exchange(address, &request).status, 200, "{host}");

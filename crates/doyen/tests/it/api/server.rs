@@ -124,12 +124,34 @@ fn busy_connections_leave_room_for_health_and_others_are_told() {
 fn a_connection_without_any_place_is_rejected_at_once() {
     let limits = Limits { connections: 0, health_connections: 0, ..Limits::default() };
     let fake = Fake::serving(follower_of_n3(), limits);
-    let mut text = String::new();
-    connect(fake.address()).read_to_string(&mut text).expect("an answer");
-    assert!(
-        text.starts_with("HTTP/1.1 503") && text.contains("urn:doyen:too-many-connections"),
-        "{text}"
-    );
+    // Clients that send nothing and stay, which are more than the server waits for.
+    let mut held = Vec::new();
+    for _ in 0..40 {
+        let mut stream = connect(fake.address());
+        let mut text = String::new();
+        stream.read_to_string(&mut text).expect("an answer");
+        assert!(
+            text.starts_with("HTTP/1.1 503") && text.contains("urn:doyen:too-many-connections"),
+            "{text}"
+        );
+        held.push(stream);
+    }
+}
+
+/// Its request is unread when the server closes the connection, which must not break it.
+#[test]
+fn a_request_that_finds_no_place_is_answered_and_the_connection_ends_in_order() {
+    let limits = Limits { connections: 0, health_connections: 0, ..Limits::default() };
+    let fake = Fake::serving(follower_of_n3(), limits);
+    for _ in 0..50 {
+        fake.get("/v1/status").problem(503, "too-many-connections");
+    }
+    // A client that goes on sending is not read for long, be it little or much.
+    for length in [1, 4096] {
+        let mut stream = connect(fake.address());
+        let chunk = vec![b'x'; length];
+        assert!(comes_true(|| stream.write_all(&chunk).is_err()), "{length}");
+    }
 }
 
 #[test]
