@@ -44,6 +44,8 @@ mod status;
 mod supervise;
 pub(crate) mod system;
 pub(crate) mod terminal;
+#[cfg(test)]
+mod testing;
 mod wait;
 mod watch;
 
