@@ -414,11 +414,14 @@ impl AdminClient {
     /// The same, and waits no longer than this.
     fn get_within<T: DeserializeOwned>(&self, path: &str, limit: Duration) -> Result<T> {
         match self {
-            Self::Socket(socket) => socket.get(path, limit)?.into_value(path),
-            Self::Either { socket, .. } if socket.is_open() => {
-                socket.get(path, limit)?.into_value(path)
+            Self::Socket(socket) => socket.connect(limit).get(path)?.into_value(path),
+            Self::Either { socket, client } => {
+                let connection = socket.connect(limit);
+                match connection.is_open() {
+                    true => connection.get(path)?.into_value(path),
+                    false => client.get_within(path, limit.min(client.timeout), None),
+                }
             }
-            Self::Either { client, .. } => client.get_within(path, limit.min(client.timeout), None),
             Self::Http { client, secret } => {
                 client.get_within(path, limit.min(client.timeout), secret.as_deref())
             }
@@ -428,9 +431,12 @@ impl AdminClient {
     /// Opens the stream of changes, after the event with this id.
     pub(crate) fn watch(&self, last: Option<&str>) -> Result<Stream> {
         match self {
-            Self::Socket(socket) => socket.watch(last),
-            Self::Either { socket, .. } if socket.is_open() => socket.watch(last),
-            Self::Either { client, .. } | Self::Http { client, .. } => client.watch(last),
+            Self::Socket(socket) => socket.connect(READ_TIMEOUT).watch(last),
+            Self::Either { socket, client } => {
+                let connection = socket.connect(READ_TIMEOUT);
+                if connection.is_open() { connection.watch(last) } else { client.watch(last) }
+            }
+            Self::Http { client, .. } => client.watch(last),
         }
     }
 }
