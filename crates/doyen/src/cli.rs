@@ -6,6 +6,7 @@
 pub(crate) mod absence;
 pub(crate) mod admin_socket;
 mod algorithms;
+mod awaited;
 mod change_hook;
 mod check;
 pub(crate) mod client;

@@ -10,6 +10,7 @@ use doyen_core::members::NodeId;
 use doyen_core::protocol::Role;
 use doyen_core::registry::Algorithm;
 
+use super::awaited::ask_one;
 use super::client::{OperatorFlags, path_to};
 use super::terminal::{BAD, FAINT, GOOD, span, styled, table};
 use super::{Answer, absence, terminal};
@@ -47,7 +48,8 @@ impl Status {
     pub(crate) fn run(self) -> Result<Answer> {
         let member = self.member.as_ref();
         let client = self.operator.connect_to(member)?;
-        let status: Snapshot = client.get(&path_to("/v1/status", member)?)?;
+        let path = path_to("/v1/status", member)?;
+        let status: Snapshot = ask_one(member.map(String::as_str), || client.get(&path))?;
         terminal::print(self.json, &status, render)?;
         Ok(if status.leader.is_some() { Answer::Yes } else { Answer::No })
     }
