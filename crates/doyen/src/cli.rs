@@ -6,6 +6,7 @@
 pub(crate) mod absence;
 pub(crate) mod admin_socket;
 mod algorithms;
+mod awaited;
 mod change_hook;
 mod check;
 pub(crate) mod client;
@@ -44,6 +45,8 @@ mod status;
 mod supervise;
 pub(crate) mod system;
 pub(crate) mod terminal;
+#[cfg(test)]
+mod testing;
 mod wait;
 mod watch;
 

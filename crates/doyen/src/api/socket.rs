@@ -27,11 +27,15 @@ const LONGEST_PATH: usize = 107;
 /// How long a client waits for a place among those that wait to be accepted. A node that is stopped gives none away.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Connects to the admin socket at `path`.
-pub fn connect(path: &Path) -> io::Result<UnixStream> {
+/// The shortest time-out that the system knows.
+const SHORTEST_TIMEOUT: Duration = Duration::from_micros(1);
+
+/// Connects to the admin socket at `path`, within `limit` and two seconds.
+pub fn connect(path: &Path, limit: Duration) -> io::Result<UnixStream> {
     let short = ShortPath::of(path)?;
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-    sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(CONNECT_TIMEOUT))?;
+    let limit = limit.clamp(SHORTEST_TIMEOUT, CONNECT_TIMEOUT);
+    sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(limit))?;
     rustix::net::connect(&socket, &SocketAddrUnix::new(&short.path)?)?;
     Ok(UnixStream::from(socket))
 }
@@ -100,16 +104,21 @@ impl ShortPath {
 mod tests {
     use super::*;
     use crate::scratch::Scratch;
+    use std::time::Instant;
+
+    const LIMIT: Duration = Duration::from_millis(500);
 
     #[test]
     fn a_node_that_accepts_nothing_keeps_no_client_waiting() {
         let scratch = Scratch::new();
         let path = scratch.join(SOCKET_FILE);
         let _listener = Draft::create(&path).expect("a socket").publish().expect("its name");
-        let connections: Vec<_> = (0..=BACKLOG).map_while(|_| connect(&path).ok()).collect();
+        let connections: Vec<_> = (0..=BACKLOG).map_while(|_| connect(&path, LIMIT).ok()).collect();
         assert_eq!(connections.len() as i32, BACKLOG + 1);
-        let error = connect(&path).expect_err("there is no place");
+        let begun = Instant::now();
+        let error = connect(&path, LIMIT).expect_err("there is no place");
         assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+        assert!(begun.elapsed() < CONNECT_TIMEOUT, "{:?}", begun.elapsed());
     }
 
     #[test]
@@ -119,9 +128,9 @@ mod tests {
         fs::create_dir(&folder).expect("a folder");
         let path = folder.join(SOCKET_FILE);
         let draft = Draft::create(&path).expect("a socket");
-        assert!(connect(&path).is_err(), "it has not its name yet");
+        assert!(connect(&path, LIMIT).is_err(), "it has not its name yet");
         let _listener = draft.publish().expect("its name");
-        connect(&path).expect("a connection");
+        connect(&path, LIMIT).expect("a connection");
         let left = fs::read_dir(&folder).expect("a folder").count();
         assert_eq!(left, 1, "no draft is left");
     }

@@ -71,6 +71,9 @@ pub(crate) fn none_may_lead(status: &Status) -> Option<String> {
 
 /// How many members the node reaches, if that is why there is no leader; nothing if the leader is missing only here.
 fn reached(status: &Status) -> Option<String> {
+    if status.leader_elsewhere().is_some() {
+        return None;
+    }
     if let Some(text) = none_may_lead(status) {
         return Some(text);
     }
@@ -79,15 +82,45 @@ fn reached(status: &Status) -> Option<String> {
         1 => format!("{name} reaches only itself"),
         count => format!("{name} reaches {count} members, itself included"),
     };
-    let text = match majority(status) {
+    Some(match majority(status) {
         Some(needed) => format!("{reached}; {needed} of {all} members are needed"),
         None => reached,
-    };
-    status.leader_elsewhere().is_none().then_some(text)
+    })
 }
 
 /// The size of a majority, where one is needed.
 pub(crate) fn majority(status: &Status) -> Option<usize> {
     let is_quorum = status.algorithm == Algorithm::Quorum.name();
     is_quorum.then(|| status.members.len() / 2 + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::cli::testing;
+
+    #[test]
+    fn a_leader_that_is_missing_only_here_needs_no_member_that_may_lead() {
+        let witnesses = |others_reach_it: bool| {
+            let status = testing::status(|status| {
+                (status["leader"], status["role"]) = (json!(null), json!("follower"));
+                status["last_leader"] = json!({ "member": 3, "term": 4, "last_heard_ms": 5000 });
+                status["members"][2]["reachable"] = json!(false);
+                for witness in [0, 1] {
+                    status["members"][witness]["witness"] = json!(true);
+                    status["members"][witness]["eligible"] = json!(false);
+                }
+                status["members"][1]["unreachable"] =
+                    if others_reach_it { json!([]) } else { json!([3]) };
+            });
+            describe(&status)
+        };
+        let led = "n3 led in term 4 when last heard, 5.0 s ago";
+        let here = format!("{led}; n2 still reaches it; this node does not reach n3");
+        assert_eq!(witnesses(true), [here]);
+        let nobody = "no reachable member may lead: n1 is a witness; n2 is a witness".to_owned();
+        assert_eq!(witnesses(false), [format!("{led}; this node does not reach n3"), nobody]);
+    }
 }

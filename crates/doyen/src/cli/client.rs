@@ -13,7 +13,6 @@ use std::io::{self, BufRead, BufReader};
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::slice;
-use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -49,9 +48,6 @@ pub(crate) const STOPPED: &str =
     "connected, but no answer in time; its process is stopped or overloaded";
 
 const WHICH: &str = "which node? Give --node URL or DOYEN_NODE";
-
-/// How many members are asked at once: fewer than the admin socket has connections.
-const AT_ONCE: usize = 8;
 
 /// The longest answer that is read, in bytes.
 pub(crate) const LONGEST_ANSWER: u64 = 16 * 1024 * 1024;
@@ -414,11 +410,14 @@ impl AdminClient {
     /// The same, and waits no longer than this.
     fn get_within<T: DeserializeOwned>(&self, path: &str, limit: Duration) -> Result<T> {
         match self {
-            Self::Socket(socket) => socket.get(path, limit)?.into_value(path),
-            Self::Either { socket, .. } if socket.is_open() => {
-                socket.get(path, limit)?.into_value(path)
+            Self::Socket(socket) => socket.connect(limit).get(path)?.into_value(path),
+            Self::Either { socket, client } => {
+                let connection = socket.connect(limit);
+                match connection.is_open() {
+                    true => connection.get(path)?.into_value(path),
+                    false => client.get_within(path, limit.min(client.timeout), None),
+                }
             }
-            Self::Either { client, .. } => client.get_within(path, limit.min(client.timeout), None),
             Self::Http { client, secret } => {
                 client.get_within(path, limit.min(client.timeout), secret.as_deref())
             }
@@ -428,27 +427,14 @@ impl AdminClient {
     /// Opens the stream of changes, after the event with this id.
     pub(crate) fn watch(&self, last: Option<&str>) -> Result<Stream> {
         match self {
-            Self::Socket(socket) => socket.watch(last),
-            Self::Either { socket, .. } if socket.is_open() => socket.watch(last),
-            Self::Either { client, .. } | Self::Http { client, .. } => client.watch(last),
+            Self::Socket(socket) => socket.connect(READ_TIMEOUT).watch(last),
+            Self::Either { socket, client } => {
+                let connection = socket.connect(READ_TIMEOUT);
+                if connection.is_open() { connection.watch(last) } else { client.watch(last) }
+            }
+            Self::Http { client, .. } => client.watch(last),
         }
     }
-}
-
-/// Asks every member something, several of them at once. Answers are in the order of the members.
-pub(crate) fn in_parallel<T: Send>(
-    members: &[String],
-    ask: impl Fn(&String) -> T + Sync,
-) -> Vec<T> {
-    let ask_some = |some: &[String]| -> Vec<T> {
-        thread::scope(|scope| {
-            let ask = &ask;
-            let asked = some.iter().map(|member| scope.spawn(move || ask(member)));
-            let asked: Vec<_> = asked.collect();
-            asked.into_iter().map(|it| it.join().expect("a question does not panic")).collect()
-        })
-    };
-    members.chunks(AT_ONCE).flat_map(ask_some).collect()
 }
 
 /// Whether the node answers, and the member that was to be asked does not.

@@ -14,7 +14,8 @@ use doyen_core::clocks::{self, Finding, Limits, Reading, Round, Standing};
 use doyen_core::time::Span;
 use serde::Serialize;
 
-use super::client::{self, AdminClient, OperatorFlags, parse_time, path_to};
+use super::awaited::in_parallel;
+use super::client::{AdminClient, OperatorFlags, parse_time, path_to};
 use super::terminal::{BAD, FAINT, count, span, styled, table};
 use super::{Answer, terminal};
 
@@ -121,7 +122,7 @@ impl Clocks {
         let client = self.operator.connect_admin()?;
         let status = client.status()?;
         let names: Vec<String> = status.members.iter().map(|it| it.name.clone()).collect();
-        let answers = client::in_parallel(&names, |name| poll(&client, name, self.rounds));
+        let answers = in_parallel(&names, |name| poll(&client, name, self.rounds));
         let answers: Vec<(&str, Result<Reading, String>)> =
             names.iter().map(String::as_str).zip(answers).collect();
         let within = Span::from_nanos(u64::try_from(self.within.as_nanos()).unwrap_or(u64::MAX));

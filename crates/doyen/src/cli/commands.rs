@@ -11,6 +11,7 @@ use doyen::clock;
 use serde::Serialize;
 use serde_json::json;
 
+use super::awaited::ask_one;
 use super::client::{CommandResult, OperatorFlags, parse_time, path_to};
 use super::{Answer, system, terminal};
 
@@ -194,7 +195,8 @@ impl CommandFlags {
     ) -> Result<Answer> {
         let client = self.operator.connect_admin()?;
         let path = path_to(&format!("/v1/{command}"), member)?;
-        match client.command(&path, body, self.if_term)? {
+        let send = || client.command(&path, body, self.if_term);
+        match ask_one(member.map(String::as_str), send)? {
             CommandResult::Accepted(accepted) => {
                 terminal::print(self.json, &accepted, render)?;
                 Ok(Answer::Yes)

@@ -12,7 +12,8 @@ use doyen_core::protocol::Role;
 use doyen_sim::words::listed;
 use serde::Serialize;
 
-use super::client::{self, AdminClient, OperatorFlags, path_to};
+use super::awaited::in_parallel;
+use super::client::{AdminClient, OperatorFlags, path_to};
 use super::clocks::timed;
 use super::keys::ways_on;
 use super::terminal::{BAD, FAINT, GOOD, count, span, styled};
@@ -87,7 +88,7 @@ struct Report<'a> {
 pub(crate) fn examine(client: &AdminClient) -> Result<(Diagnosis, Vec<Examined>)> {
     let own: Diagnosis = client.get("/v1/diagnosis")?;
     let members: Vec<String> = own.status.members.iter().map(|it| it.name.clone()).collect();
-    let answers = client::in_parallel(&members, |name| {
+    let answers = in_parallel(&members, |name| {
         let (answer, sent, received) = timed(|| {
             path_to("/v1/diagnosis", Some(name)).and_then(|path| client.get::<Diagnosis>(&path))
         });

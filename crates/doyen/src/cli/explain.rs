@@ -1,4 +1,5 @@
-//! `doyen explain`: why the leader leads, how it became leader, which member is next; and the effect of failures.
+//! `doyen explain`: why the leader leads, how it became leader, which member takes over or is next; and the effect of
+//! failures.
 //!
 //! `--if-dies` is answered by the state machines themselves: the cluster as this node sees it is simulated, and the
 //! members crash. The node knows which members are up, which reach each other, which are ineligible, and their
@@ -117,20 +118,28 @@ fn explanation(status: &Status, history: &[Entry]) -> String {
     lines.push("\nsuccession".to_owned());
     let ranked = ranking(status);
     lines.extend(ranked.iter().map(|it| format!("  {} {}", it.name, prospects(status, it))));
-    match (status.leader, status.next.map(|next| status.name_of(next))) {
-        // What a pause means for the next election has been said.
-        (Some(_), _) if status.pause.is_some() => {}
-        (Some(_), Some(next)) => lines.push(format!("\n{next} is next if the leader fails now")),
-        (None, Some(next)) if status.leader_elsewhere().is_none() => {
-            lines.push(format!("\n{next} is first in line, if it reaches a majority"));
-        }
-        // Only a quorum tells which member is next.
-        (Some(leader), None) if is_quorum(status) => {
-            lines.push(format!("\n{}", shortage(status, leader)));
-        }
-        _ => {}
+    let outlook: Vec<String> =
+        status.takeover().into_iter().chain(after_a_failure(status)).collect();
+    if !outlook.is_empty() {
+        lines.push(String::new());
+        lines.extend(outlook);
     }
     lines.join("\n") + "\n"
+}
+
+/// Which member leads if the leader fails, or why none does.
+fn after_a_failure(status: &Status) -> Option<String> {
+    match (status.leader, status.next.map(|next| status.name_of(next))) {
+        // What a pause means for the next election has been said.
+        (Some(_), _) if status.pause.is_some() => None,
+        (Some(_), Some(next)) => Some(format!("{next} is next if the leader fails now")),
+        (None, Some(next)) if status.leader_elsewhere().is_none() => {
+            Some(format!("{next} is first in line, if it reaches a majority"))
+        }
+        // Only a quorum tells which member is next.
+        (Some(leader), None) if is_quorum(status) => Some(shortage(status, leader)),
+        _ => None,
+    }
 }
 
 fn is_quorum(status: &Status) -> bool {
@@ -211,6 +220,7 @@ fn as_json(status: &Status, history: &[Entry], prediction: Option<&Prediction>) 
         "last_leader": status.last_leader,
         "last_change": latest_change(history),
         "next": status.next.map(name),
+        "takeover": status.takeover(),
         "ranking": ranking(status).iter().map(rank).collect::<Vec<_>>(),
     });
     if let Some(Prediction { dying, leaders, .. }) = prediction {
@@ -346,4 +356,44 @@ fn scenario(status: &Status, down: &[NodeId], dying: &[NodeId]) -> Result<Scenar
         scenario.reliable = true;
     }
     Ok(scenario)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::testing;
+
+    #[test]
+    fn a_takeover_is_told_below_the_succession() {
+        let status = testing::status(|status| {
+            (status["succession"], status["next"]) = (json!([3, 2, 1]), json!(3));
+            status["preemption"] =
+                json!({ "policy": "never", "delay_ms": 0, "margin": 0, "tenure_ms": 0 });
+        });
+        let text = explanation(&status, &[]);
+        let wanted = "
+succession
+  n3 priority 3
+  n2 priority 2, leads
+  n1 priority 1
+
+n3 ranks higher, and n2 stays leader: preemption.policy is never
+n3 is next if the leader fails now
+";
+        assert!(text.ends_with(wanted), "{text}");
+    }
+
+    #[test]
+    fn members_that_are_left_are_counted_as_people_count() {
+        let status = testing::status(|status| status["algorithm"] = json!("bully"));
+        let none_of = |left| {
+            let dying = vec![NodeId(2)];
+            Prediction { dying, leaders: Vec::new(), left }.describe(&status)
+        };
+        assert_eq!(none_of(0), "if n2 failed now, no member would be left\n");
+        let text = none_of(1);
+        assert!(text.contains("the only member left could not be elected; "), "{text}");
+        let text = none_of(2);
+        assert!(text.contains("none of the 2 members left could be elected; "), "{text}");
+    }
 }

@@ -5,7 +5,8 @@ use clap::Args;
 use doyen::node::status::Entry;
 use serde::Serialize;
 
-use super::client::{self, CannotReach, OperatorFlags, path_to};
+use super::awaited::{ask_one, in_parallel};
+use super::client::{CannotReach, OperatorFlags, path_to};
 use super::terminal::{FAINT, styled, timestamp};
 use super::{Answer, system, terminal};
 
@@ -57,7 +58,8 @@ impl History {
         }
         let member = self.member.as_ref();
         let client = self.operator.connect_to(member)?;
-        let entries: Vec<Entry> = client.get(&path_to(&self.path(), member)?)?;
+        let path = path_to(&self.path(), member)?;
+        let entries: Vec<Entry> = ask_one(member.map(String::as_str), || client.get(&path))?;
         self.print(&entries, line)?;
         Ok(if entries.is_empty() { Answer::No } else { Answer::Yes })
     }
@@ -67,7 +69,7 @@ impl History {
         let members = client.status()?.members;
         let names: Vec<String> = members.into_iter().map(|member| member.name).collect();
         let path = self.path();
-        let answers = client::in_parallel(&names, |name| -> Result<Vec<Entry>> {
+        let answers = in_parallel(&names, |name| -> Result<Vec<Entry>> {
             client.get(&path_to(&path, Some(name))?)
         });
         let (mut seen, mut missing) = (Vec::new(), Vec::new());

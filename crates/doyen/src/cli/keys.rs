@@ -17,6 +17,7 @@ use doyen_sim::words::listed;
 use serde::Serialize;
 use serde_json::json;
 
+use super::awaited::ask_one;
 use super::client::{AdminClient, CannotReach, CommandResult, OperatorFlags, path_to};
 use super::doctor::examine;
 use super::terminal::count;
@@ -302,7 +303,7 @@ fn confirm(
 
 /// Has `member` take a step.
 fn give(client: &AdminClient, member: &str, path: &str, body: &impl Serialize) -> Result<()> {
-    match client.command(path, body, None)? {
+    match ask_one(Some(member), || client.command(path, body, None))? {
         CommandResult::Accepted(_) => Ok(()),
         CommandResult::Rejected(problem) => {
             Err(Stopped(format!("{member}: {}", problem.detail)).into())

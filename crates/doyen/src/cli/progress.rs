@@ -22,16 +22,23 @@ pub(crate) struct Progress {
 impl Progress {
     /// For work whose amount is not known.
     pub(crate) fn spinner(what: &'static str) -> Self {
-        Self::new(None, what, "{spinner} {prefix} {msg} {elapsed}")
+        Self::spinner_after(Duration::ZERO, what, String::new())
+    }
+
+    /// For work that has been going on for this long.
+    pub(crate) fn spinner_after(elapsed: Duration, what: &'static str, message: String) -> Self {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        let bar = bar.with_message(message).with_elapsed(elapsed);
+        Self::new(bar, what, "{spinner} {prefix} {msg} {elapsed}")
     }
 
     pub(crate) fn bar(total: u64, what: &'static str) -> Self {
-        Self::new(Some(total), what, "{prefix} {bar:32} {pos}/{len} {elapsed}, {eta} left")
+        let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
+        Self::new(bar, what, "{prefix} {bar:32} {pos}/{len} {elapsed}, {eta} left")
     }
 
-    fn new(total: Option<u64>, what: &'static str, template: &str) -> Self {
+    fn new(bar: ProgressBar, what: &'static str, template: &str) -> Self {
         let style = ProgressStyle::with_template(template).expect("the templates are valid");
-        let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr());
         bar.set_style(style);
         bar.set_prefix(what);
         bar.enable_steady_tick(REDRAW);

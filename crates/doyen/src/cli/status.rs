@@ -10,6 +10,7 @@ use doyen_core::members::NodeId;
 use doyen_core::protocol::Role;
 use doyen_core::registry::Algorithm;
 
+use super::awaited::ask_one;
 use super::client::{OperatorFlags, path_to};
 use super::terminal::{BAD, FAINT, GOOD, span, styled, table};
 use super::{Answer, absence, terminal};
@@ -47,7 +48,8 @@ impl Status {
     pub(crate) fn run(self) -> Result<Answer> {
         let member = self.member.as_ref();
         let client = self.operator.connect_to(member)?;
-        let status: Snapshot = client.get(&path_to("/v1/status", member)?)?;
+        let path = path_to("/v1/status", member)?;
+        let status: Snapshot = ask_one(member.map(String::as_str), || client.get(&path))?;
         terminal::print(self.json, &status, render)?;
         Ok(if status.leader.is_some() { Answer::Yes } else { Answer::No })
     }
@@ -223,24 +225,11 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::cli::testing;
 
     /// What n1 says would happen without n2, if this is so of three members that reach each other.
-    fn told(change: impl Fn(&mut Value)) -> String {
-        let member = |id: u32| {
-            json!({
-                "id": id, "name": format!("n{id}"), "address": "192.0.2.1:7400", "observed_address": null,
-                "priority": id, "witness": false, "reachable": true, "config_mismatch": false, "last_seen_ms": 10,
-                "rtt_us": 100, "unreachable": [], "eligible": true, "recent_failures": 0,
-            })
-        };
-        let mut status = json!({
-            "cluster": "orders", "algorithm": "quorum", "version": "0.1.0", "id": 1, "name": "n1", "incarnation": 1,
-            "role": "follower", "leader": 2, "term": 4, "lease": null, "why": null, "rejoining": false,
-            "drained": false, "never_leads": false, "drained_remaining_ms": null, "preference": null, "next": null,
-            "succession": [2], "members": (1..=3).map(member).collect::<Vec<_>>(),
-        });
-        change(&mut status);
-        shortage(&serde_json::from_value(status).expect("a status"), NodeId(2))
+    fn told(change: impl FnOnce(&mut Value)) -> String {
+        shortage(&testing::status(change), NodeId(2))
     }
 
     #[test]

@@ -179,8 +179,12 @@ fn member_changes(before: &Status, after: &Status) -> Vec<String> {
         {
             lines.push(format!("{name} is no longer penalised for failing as leader"));
         }
-        if is.config_mismatch && !was.config_mismatch {
-            lines.push(format!("{name} is ignored: its configuration differs"));
+        match is.rejection().filter(|_| was.rejected_for() != is.rejected_for()) {
+            Some(why) => lines.push(format!("{name} is rejected: it {why}")),
+            None if was.rejected_for().is_some() && is.rejected_for().is_none() => {
+                lines.push(format!("{name} is no longer rejected"));
+            }
+            None => {}
         }
         for (other_was, other_is) in before.members.iter().zip(&after.members) {
             let other = &other_is.name;
@@ -194,4 +198,25 @@ fn member_changes(before: &Status, after: &Status) -> Vec<String> {
         }
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::cli::testing;
+
+    #[test]
+    fn why_a_member_is_rejected_is_a_change() {
+        let [well, key, version] = [json!(null), json!("key"), json!("version")]
+            .map(|reason| testing::status(|status| status["members"][1]["rejected"] = reason));
+        let is_rejected =
+            ["n2 is rejected: it does not use a key of this node: compare the key files"];
+        assert_eq!(changes(&well, &key, false), is_rejected);
+        assert_eq!(changes(&key, &key, false), [""; 0]);
+        let other = "n2 is rejected: it has a protocol version that this node cannot read: finish the upgrade";
+        assert_eq!(changes(&key, &version, false), [other]);
+        assert_eq!(changes(&version, &well, false), ["n2 is no longer rejected"]);
+    }
 }

@@ -10,6 +10,8 @@ use doyen_core::members::{NodeId, PeerSet, Term};
 use doyen_core::registry::{AnyProtocol, AnyTimer};
 use doyen_core::time::Span;
 
+use super::status::PreemptionRules;
+
 /// What a member's state machine knows beyond its view. The algorithms of the sources know nothing.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Diagnostics {
@@ -30,6 +32,8 @@ pub(super) struct Diagnostics {
     /// The pause of elections, if they are paused, and how much longer it lasts.
     pub(super) pause: Option<Pause>,
     pub(super) pause_remaining: Option<Duration>,
+    /// When a member that ranks above the leader takes over.
+    pub(super) preemption: Option<PreemptionRules>,
     pub(super) members: BTreeMap<NodeId, PeerInfo>,
 }
 
@@ -137,6 +141,7 @@ fn inspect_quorum(quorum: &Quorum, config: &Config, host: &HostView<'_>) -> Diag
         pause_remaining: pause
             .and(remaining(AnyTimer::Quorum(Timer::Pause)))
             .map(|step| step + later),
+        preemption: Some(PreemptionRules::of(config)),
         preference: quorum.preference().map(|preference| (preference.member, preference.left)),
         members: config.members.iter().map(info).collect(),
     }

@@ -4,6 +4,7 @@
 //! (round-trip times, when a member was last seen).
 
 mod detour;
+mod takeover;
 
 use std::fmt;
 use std::time::Duration;
@@ -20,6 +21,7 @@ use crate::clock::{self, Moment};
 use crate::config::Settings;
 
 pub use detour::{Detour, still_reach};
+pub use takeover::PreemptionRules;
 
 /// What a node knows about itself and the cluster. Clients also read the names that earlier versions used.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -93,6 +95,10 @@ pub struct Status {
     /// The pause of elections, if an operator has paused them: no member campaigns, except by a transfer.
     #[serde(default)]
     pub pause: Option<Paused>,
+    /// By which rules a member that ranks above the leader takes over, as this member has them; null if it has none, and of
+    /// an older release.
+    #[serde(default)]
+    pub preemption: Option<PreemptionRules>,
     /// A node that is not on this node's member list and has sent it something lately; null if there is none.
     #[serde(default)]
     pub stranger: Option<Stranger>,
@@ -417,6 +423,7 @@ impl Status {
             never_leads: false,
             preference: None,
             pause: None,
+            preemption: None,
             stranger: None,
             next: None,
             succession: Vec::new(),
@@ -445,6 +452,7 @@ impl Status {
             by: pause.given.1,
             remaining_ms: diagnostics.pause_remaining.map_or(0, millis),
         });
+        self.preemption = diagnostics.preemption;
         self.next = diagnostics.next;
         self.named_successor = diagnostics.pending_transfer.and_then(|(_, successor)| successor);
         self.succession = diagnostics.succession;

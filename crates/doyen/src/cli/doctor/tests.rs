@@ -1,14 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-
-fn member(id: u32) -> Value {
-    json!({
-        "id": id, "name": format!("n{id}"), "address": format!("192.0.2.{id}:7400"), "observed_address": null,
-        "role": "follower", "priority": id, "witness": false, "reachable": true, "config_mismatch": false,
-        "last_seen_ms": 10, "rtt_us": 100, "unreachable": [], "eligible": true, "recent_failures": 0,
-    })
-}
+use crate::cli::testing::member;
 
 fn diagnosis(id: u32, keys: &[&str]) -> Value {
     json!({

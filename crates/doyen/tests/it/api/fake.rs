@@ -316,6 +316,7 @@ pub(crate) fn follower_of_n3() -> Status {
         drained_remaining_ms: None,
         preference: None,
         pause: None,
+        preemption: None,
         stranger: None,
         next: Some(NodeId(2)),
         succession: vec![NodeId(3), NodeId(2), NodeId(1)],
