@@ -13,7 +13,7 @@ use std::io::{self, BufRead, BufReader};
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::slice;
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -443,9 +443,17 @@ pub(crate) fn in_parallel<T: Send>(
     let ask_some = |some: &[String]| -> Vec<T> {
         thread::scope(|scope| {
             let ask = &ask;
-            let asked = some.iter().map(|member| scope.spawn(move || ask(member)));
+            let asked = some.iter().map(|member| {
+                let asking = thread::Builder::new().spawn_scoped(scope, move || ask(member));
+                // Without a thread one after the other.
+                asking.map_err(|_| ask(member))
+            });
             let asked: Vec<_> = asked.collect();
-            asked.into_iter().map(|it| it.join().expect("a question does not panic")).collect()
+            let answer = |asked: Result<ScopedJoinHandle<'_, T>, T>| match asked {
+                Ok(asking) => asking.join().expect("a question does not panic"),
+                Err(answer) => answer,
+            };
+            asked.into_iter().map(answer).collect()
         })
     };
     members.chunks(AT_ONCE).flat_map(ask_some).collect()

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use crate::support::rounds::{Tally, rounds};
-use crate::support::{Plan, Trial, complaint, new_folder, program, skip};
+use crate::support::{Plan, Trial, complaint, has_ended, new_folder, program, skip};
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 
 /// Runs the words after it with the folder `$1` replaced by a small disk with the same contents, full to the last byte.
@@ -164,12 +164,6 @@ fn damages(state: &[u8]) -> Vec<(String, Vec<u8>)> {
         damages.push((format!("round {round}: a bit in each slot"), bytes));
     }
     damages
-}
-
-/// A process that has ended and was not waited for.
-fn has_ended(pid: u32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(')').is_none_or(|(_, rest)| rest.trim_start().starts_with('Z'))
 }
 
 /// It goes on if what is left is its last state. If not, it says so, or the others do, and nothing else happens to them.
