@@ -80,6 +80,29 @@ fn a_node_that_cannot_create_its_admin_secret_does_not_join() {
     assert_eq!(seen, None, "it has not been met");
 }
 
+/// A trace is for people who look for an error: without one the node goes on, and says so once.
+#[test]
+fn a_trace_on_a_full_disk_ends_and_the_node_goes_on() {
+    let mut trial = Trial::found(&Plan::default());
+    let folder = trial.folder.join("traces");
+    fs::create_dir(&folder).expect("a folder");
+    let Some(prefix) = mounted(FULL, &folder) else { return };
+    trial.begin_with(2, prefix);
+    let trace = folder.join("n2");
+    trial.run_with(2, &["--log-format", "json", "--trace", trace.to_str().expect("a plain path")]);
+    [1, 3].iter().for_each(|&member| trial.run(member));
+    trial.follow(3, &[1, 2, 3]);
+    trial.wait("the trace ends", || trial.log(2).contains("trace-ended").then_some(()));
+    // Many more events would be recorded.
+    trial.kill(3);
+    trial.follow(2, &[1, 2]);
+    assert_eq!(trial.stop(2), Some(0), "{}", trial.log(2));
+    let log = trial.log(2);
+    let ends: Vec<&str> = log.lines().filter(|line| line.contains("trace-ended")).collect();
+    let [line] = ends[..] else { panic!("{log}") };
+    assert!(line.contains(&format!("the trace {} ends here: No space left", trace.display())));
+}
+
 #[test]
 fn nothing_is_founded_on_a_full_disk() {
     let folder = new_folder();
