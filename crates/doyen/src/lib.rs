@@ -14,6 +14,7 @@
 //! | `lock` | named locks that the leader grants, with fencing tokens |
 //! | [`fence`] | the resource's half: refuses a fencing token that is older than the newest one |
 //! | [`guardian`] | runs a command under the lease, and ends it before the lease is over |
+//! | [`blocking`] | work that may wait for a disk, beside an async runtime |
 //! | [`clock`] | time that counts while the machine is suspended |
 //! | `http_client` | what HTTP clients of nodes have in common, and the certificate authorities that they trust |
 //! | `api` | HTTP: health, status, history, permits, admin commands, metrics |
@@ -33,6 +34,7 @@
 
 #[cfg(feature = "http")]
 pub mod api;
+pub mod blocking;
 pub mod clock;
 pub mod config;
 pub mod fence;

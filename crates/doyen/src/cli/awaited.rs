@@ -1,7 +1,7 @@
 //! Answers of members: several members are asked at once, and those that take long are named.
 
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::thread::{self, JoinHandle};
+use std::thread::{self, JoinHandle, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use super::progress::Progress;
@@ -26,9 +26,17 @@ pub(crate) fn in_parallel<T: Send>(
     let ask_some = |some: &[String]| -> Vec<T> {
         thread::scope(|scope| {
             let ask = &ask;
-            let asked = some.iter().map(|member| scope.spawn(move || ask(member)));
+            let asked = some.iter().map(|member| {
+                let asking = thread::Builder::new().spawn_scoped(scope, move || ask(member));
+                // Without a thread one after the other.
+                asking.map_err(|_| ask(member))
+            });
             let asked: Vec<_> = asked.collect();
-            asked.into_iter().map(|it| it.join().expect("a question does not panic")).collect()
+            let answer = |asked: Result<ScopedJoinHandle<'_, T>, T>| match asked {
+                Ok(asking) => asking.join().expect("a question does not panic"),
+                Err(answer) => answer,
+            };
+            asked.into_iter().map(answer).collect()
         })
     };
     members.chunks(AT_ONCE).flat_map(ask_some).collect()
@@ -51,7 +59,7 @@ impl Awaited {
     fn new(names: &[String]) -> Self {
         let (answered, answers) = mpsc::channel();
         let names = names.to_vec();
-        let shown = thread::spawn(move || {
+        let shown = thread::Builder::new().spawn(move || {
             let mut progress: Option<Progress> = None;
             name_late(names, &answers, PATIENCE, |late| match &progress {
                 Some(progress) => progress.set_message(late.join(", ")),
@@ -61,7 +69,8 @@ impl Awaited {
                 }
             });
         });
-        Self { answered: Some(answered), shown: Some(shown) }
+        // Without a thread nothing is shown.
+        Self { answered: Some(answered), shown: shown.ok() }
     }
 
     fn answered(&self, name: &str) {

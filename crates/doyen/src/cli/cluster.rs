@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow, bail};
@@ -70,7 +71,7 @@ impl Cluster {
         let interrupts = sender.clone();
         // Once the command has ended, events do not matter.
         system::on_signal(move || drop(interrupts.send(Event::Interrupted)))?;
-        read_input(sender);
+        read_input(sender)?;
         for member in &mut cluster.members {
             member.start()?;
         }
@@ -260,8 +261,8 @@ fn row(member: &Member) -> String {
     format!("{name:<6}  {pid:<8}  {role:<10}  {term:<4}  {lease:<8}  {priority:<8}  {url}/")
 }
 
-fn read_input(events: Sender<Event>) {
-    std::thread::spawn(move || {
+fn read_input(events: Sender<Event>) -> io::Result<()> {
+    let read = move || {
         for line in io::stdin().lock().lines().map_while(Result::ok) {
             if events.send(Event::Typed(line)).is_err() {
                 return;
@@ -269,5 +270,6 @@ fn read_input(events: Sender<Event>) {
         }
         // Once the command has ended, events do not matter.
         let _ = events.send(Event::EndOfInput);
-    });
+    };
+    thread::Builder::new().name("doyen-input".to_owned()).spawn(read).map(drop)
 }

@@ -20,13 +20,16 @@ use tracing::info;
 
 use super::client::{Client, NodesFlags, parse_time};
 use super::lease_holder::Node;
-use super::node::{Log, LogFlags};
+use super::node::{Log, LogFlags, unless_it_may_pass};
 use super::run::{ContainFlags, cannot_execute, say_what_is_contained};
 use super::supervise::{self, Signals, Supervision};
 use super::{Answer, system};
 
 /// How long a node takes to list its locks.
 const LIST_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// The file descriptors of a client of locks with a guardian, and of its connections.
+const LOCK_FILES: usize = 32;
 
 /// How long the command has to stop if nothing else is said.
 const GRACE: Duration = Duration::from_secs(10);
@@ -98,9 +101,13 @@ pub(crate) struct Lock {
 impl Lock {
     pub(super) fn run(&self) -> Result<Answer> {
         let nodes = self.nodes.urls()?;
-        let Some(name) = self.name.as_deref().filter(|_| !self.list) else {
-            return self.print_list(&nodes);
-        };
+        match self.name.as_deref().filter(|_| !self.list) {
+            None => self.print_list(&nodes),
+            Some(name) => unless_it_may_pass(self.serve(name, nodes), Answer::Code(FAILED)),
+        }
+    }
+
+    fn serve(&self, name: &str, nodes: Vec<String>) -> Result<Answer> {
         if let Some(code) = cannot_execute(&self.command[0]) {
             let _ = writeln!(io::stderr(), "doyen: cannot execute {}", self.command[0].display());
             return Ok(Answer::Code(code));
@@ -112,6 +119,7 @@ impl Lock {
         let filter = std::env::var_os("DOYEN_LOG").filter(|filter| !filter.is_empty());
         let filter = filter.as_ref().map_or("info".into(), |filter| filter.to_string_lossy());
         Log::check_filter(&filter).context("DOYEN_LOG")?;
+        system::check_free_files(LOCK_FILES)?;
         let log = self.log.start(&filter)?;
         say_what_is_contained(&supervision.containment);
         let held = self.hold(name, builder, &supervision);

@@ -281,7 +281,7 @@ impl Node {
         }
         let served = self.member.config.prepare_and_serve(configuration, |configuration| {
             if self.while_stdin_is_open {
-                end_with_stdin();
+                end_with_stdin()?;
             }
             self.member.serve(configuration)
         });
@@ -447,13 +447,14 @@ async fn until_the_end(
 }
 
 /// `doyen cluster` and `doyen lab` hold the other end of stdin.
-fn end_with_stdin() {
+fn end_with_stdin() -> io::Result<()> {
     // A stopped process reads nothing, and must end nevertheless. If this fails, a running node still ends.
     #[cfg(target_os = "linux")]
     let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
-    std::thread::spawn(|| {
+    let end = || {
         let mut byte = [0];
         while matches!(io::stdin().read(&mut byte), Ok(1)) {}
         std::process::exit(1);
-    });
+    };
+    std::thread::Builder::new().name("doyen-stdin".to_owned()).spawn(end).map(drop)
 }

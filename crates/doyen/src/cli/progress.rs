@@ -1,5 +1,6 @@
 //! Progress on stderr: a bar or a spinner on a terminal; elsewhere a line every ten seconds.
 
+use std::io;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::Duration;
@@ -15,8 +16,8 @@ const LINE_EVERY: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(crate) struct Progress {
     bar: ProgressBar,
-    /// Where nothing can be drawn: dropped, it ends the thread that prints.
-    _lines: Option<Sender<()>>,
+    /// Dropped, it ends the thread that draws or prints; none if no thread can be started, and then nothing has to be shown.
+    _shown: Option<Sender<()>>,
 }
 
 impl Progress {
@@ -41,10 +42,13 @@ impl Progress {
         let style = ProgressStyle::with_template(template).expect("the templates are valid");
         bar.set_style(style);
         bar.set_prefix(what);
-        bar.enable_steady_tick(REDRAW);
-        let print = |line: String| system::note(format_args!("{line}"));
-        let lines = bar.is_hidden().then(|| print_lines(bar.clone(), LINE_EVERY, print));
-        Self { bar, _lines: lines }
+        let drawn = bar.clone();
+        let shown = match bar.is_hidden() {
+            true => repeat(LINE_EVERY, move || system::note(line(&drawn, drawn.elapsed()))),
+            // `enable_steady_tick` would panic without a thread.
+            false => repeat(REDRAW, move || drawn.tick()),
+        };
+        Self { bar, _shown: shown.ok() }
     }
 
     pub(crate) fn set_position(&self, done: u64) {
@@ -66,19 +70,16 @@ impl Drop for Progress {
     }
 }
 
-/// Prints a line every so often, whether or not the work has something to say, until what is returned is dropped.
-fn print_lines(
-    bar: ProgressBar,
-    every: Duration,
-    print: impl Fn(String) + Send + 'static,
-) -> Sender<()> {
+/// Shows the progress every so often, whether or not the work has something to say, until what is returned is dropped.
+fn repeat(every: Duration, show: impl Fn() + Send + 'static) -> io::Result<Sender<()>> {
     let (alive, ended) = mpsc::channel::<()>();
-    thread::spawn(move || {
+    let show = move || {
         while ended.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
-            print(line(&bar, bar.elapsed()));
+            show();
         }
-    });
-    alive
+    };
+    thread::Builder::new().name("doyen-progress".to_owned()).spawn(show)?;
+    Ok(alive)
 }
 
 /// `runs: 30 of 200, 10 s`.
@@ -118,12 +119,14 @@ mod tests {
     fn lines_are_printed_without_a_message_until_the_end() {
         let (print, printed) = mpsc::channel();
         let every = Duration::from_millis(10);
-        let lines = print_lines(bar(None, "waiting"), every, move |line| drop(print.send(line)));
+        let waiting = bar(None, "waiting");
+        let show = move || drop(print.send(line(&waiting, waiting.elapsed())));
+        let shown = repeat(every, show).expect("a thread");
         for _ in 0..2 {
             let line = printed.recv_timeout(Duration::from_secs(30)).expect("a line");
             assert!(line.starts_with("waiting: "), "{line}");
         }
-        drop(lines);
+        drop(shown);
         // The thread ends, and the channel with it.
         while printed.recv_timeout(Duration::from_secs(30)).is_ok() {}
         assert_eq!(printed.try_recv(), Err(mpsc::TryRecvError::Disconnected));

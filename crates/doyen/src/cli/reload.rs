@@ -14,6 +14,7 @@
 use std::path::PathBuf;
 
 use doyen::api::SecretReloader;
+use doyen::blocking::in_thread;
 use doyen::config::{Attribute, Configuration, Settings};
 use doyen::guardian::Hooks;
 use doyen::guardian::lease_file::LeaseFile;
@@ -113,7 +114,7 @@ impl Reloader {
 
     async fn reload(&mut self) -> Result<String, String> {
         let flags = self.flags.clone();
-        let loading = tokio::task::spawn_blocking(move || {
+        let loading = in_thread(move || {
             let new = flags.load().map_err(|error| format!("{error:#}"))?;
             if let Some(problem) = &new.exposed {
                 return Err(problem.clone());
@@ -122,7 +123,8 @@ impl Reloader {
             Log::check_filter(&new.settings.log).map_err(|error| format!("{error:#}"))?;
             Ok(new)
         });
-        let new = loading.await.map_err(|_| "the configuration was not read".to_owned())??;
+        let unread = |error| format!("the configuration was not read: {error}");
+        let new = loading.await.map_err(unread)??;
         let changed = self.current.report.differences(&new.report);
         check(&self.current.settings, &new.settings, &changed)?;
         // All files have been read when the first thing changes. What the node may reject comes first.

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use doyen::config::{Configuration, Settings};
 use doyen::guardian::contain::Containment;
@@ -136,7 +136,7 @@ impl ContainFlags {
         if self.uncontained {
             return Ok(Containment::default());
         }
-        let available = Containment::available();
+        let available = Containment::available().context("cannot start a thread")?;
         if available.is_none() {
             bail!(
                 "cannot contain the command: PID namespaces need root (CAP_SYS_ADMIN), and no cgroup v2 is writable (systemd: \

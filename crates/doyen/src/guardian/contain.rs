@@ -8,6 +8,7 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::Duration;
 
 use crate::clock::Moment;
@@ -22,9 +23,10 @@ pub struct Containment {
 }
 
 impl Containment {
-    /// What this process may use.
-    pub fn available() -> Self {
-        Self { namespace: may_unshare(), cgroups: own_cgroup().filter(|folder| may_divide(folder)) }
+    /// What this process may use. It is an error if it cannot start a thread to try that.
+    pub fn available() -> io::Result<Self> {
+        let cgroups = own_cgroup().filter(|folder| may_divide(folder));
+        Ok(Self { namespace: may_unshare()?, cgroups })
     }
 
     /// Whether nothing holds the tree together.
@@ -34,11 +36,11 @@ impl Containment {
 }
 
 /// Whether a child of this process may be the first of a PID namespace.
-fn may_unshare() -> bool {
+fn may_unshare() -> io::Result<bool> {
     // This needs a separate thread: a thread that has unshared its PID namespace can start no other children outside of
     // it.
-    let tried = std::thread::spawn(|| crate::sys::new_pid_namespace().is_ok());
-    tried.join().unwrap_or(false)
+    let tried = thread::Builder::new().spawn(|| crate::sys::new_pid_namespace().is_ok())?;
+    Ok(tried.join().unwrap_or(false))
 }
 
 /// The folder of the cgroup v2 of this process, if one is mounted; the mount may lie beside those of version 1.
@@ -99,7 +101,7 @@ impl Cgroup {
             if Moment::now() > until {
                 return Err(io::Error::other("processes of the cgroup do not end"));
             }
-            std::thread::sleep(Duration::from_millis(1));
+            thread::sleep(Duration::from_millis(1));
         }
         Ok(())
     }

@@ -2,12 +2,14 @@
 //! computation ends when its client has gone; all but checks, which report their progress, also end after a time.
 
 use std::convert::Infallible;
+use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use doyen::blocking::in_thread;
 use futures_util::stream;
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
@@ -26,8 +28,10 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// How many lines of progress may wait for a client that reads slowly.
 const WAITING: usize = 16;
 
-/// The engine has a bug.
-const FAILED: &str = "the engine failed; this is a bug in doyen";
+/// There is no thread for the engine, or it has a bug.
+fn failed(error: &io::Error) -> String {
+    format!("the engine failed: {error}")
+}
 
 /// The method that reports its progress.
 const CHECK: &str = "check";
@@ -66,7 +70,7 @@ async fn compute(
 ) -> Response {
     let client = Arc::new(());
     let waiting = Arc::downgrade(&client);
-    let computed = tokio::task::spawn_blocking(move || {
+    let computed = in_thread(move || {
         let _slot = slot;
         let (begun, mut is_late) = (Instant::now(), false);
         let answer = doyen_lab::call(&method, &request, &mut |_| {
@@ -81,7 +85,7 @@ async fn compute(
     match computed {
         Ok(Ok(answer)) => (json, answer).into_response(),
         Ok(Err(problem)) => (StatusCode::UNPROCESSABLE_ENTITY, json, problem).into_response(),
-        Err(_) => problem(StatusCode::INTERNAL_SERVER_ERROR, "failed", FAILED),
+        Err(error) => problem(StatusCode::INTERNAL_SERVER_ERROR, "failed", failed(&error)),
     }
 }
 
@@ -98,7 +102,7 @@ fn too_long(limit: Duration) -> String {
 fn check(request: String, slot: OwnedSemaphorePermit) -> Response {
     let (lines, waiting) = mpsc::channel::<String>(WAITING);
     let progress = lines.clone();
-    let checked = tokio::task::spawn_blocking(move || {
+    let checked = in_thread(move || {
         let _slot = slot;
         let mut next = Instant::now();
         let mut report = |text: &str| {
@@ -114,8 +118,8 @@ fn check(request: String, slot: OwnedSemaphorePermit) -> Response {
         let last = match checked.await {
             Ok(Ok(answer)) => format!("{answer}\n"),
             Ok(Err(problem)) => format!("{{\"problem\":{problem}}}\n"),
-            Err(_) => {
-                let problem = json!({ "title": "Failed", "detail": FAILED, "key": null });
+            Err(error) => {
+                let problem = json!({ "title": "Failed", "detail": failed(&error), "key": null });
                 format!("{}\n", json!({ "problem": problem }))
             }
         };

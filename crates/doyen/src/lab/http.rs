@@ -27,6 +27,7 @@ use axum::middleware::{Next, from_fn, from_fn_with_state, map_response};
 use axum::response::Response;
 use axum::routing::{get, post};
 use doyen::api::{self, BearerSecret, Limits, only_value};
+use doyen::blocking::in_thread;
 use doyen::page::{self, Host};
 use tokio::sync::{Semaphore, oneshot, watch};
 
@@ -37,6 +38,7 @@ use super::faults::{Command, Fault};
 use super::problem::problem;
 use super::shared::Shared;
 use super::stream::Feed;
+use crate::cli::system;
 
 /// The longest request to the engine: a scenario, in bytes.
 const LONGEST_REQUEST: usize = 256 * 1024;
@@ -49,6 +51,10 @@ const STREAMS: usize = 16;
 
 /// How long a fault may take.
 const FAULT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How many file descriptors must be free when the server begins: its runtime panics without those for signals, and it needs
+/// some for connections.
+const SERVER_FILES: usize = 16;
 
 /// The server, in a thread of its own.
 #[derive(Debug)]
@@ -76,6 +82,7 @@ impl Server {
             streams: Arc::new(Semaphore::new(STREAMS)),
             stopping: stopping.clone(),
         }));
+        system::check_free_files(SERVER_FILES)?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let thread =
             std::thread::Builder::new().name("doyen-lab-http".to_owned()).spawn(move || {
@@ -245,6 +252,9 @@ async fn admin(State(app): State<App>, body: Bytes) -> Response {
         Err(why) => return problem(StatusCode::BAD_REQUEST, "bad-request", why),
     };
     let work = move || app.admin.give(&command, &app.shared);
-    let failed = || problem(StatusCode::INTERNAL_SERVER_ERROR, "failed", "the command failed");
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| failed())
+    let failed = |error| {
+        let detail = format!("the command failed: {error}");
+        problem(StatusCode::INTERNAL_SERVER_ERROR, "failed", detail)
+    };
+    in_thread(work).await.unwrap_or_else(failed)
 }

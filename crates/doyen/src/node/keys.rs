@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::OwnedMutexGuard;
 
 use super::{Command, CommandError, Handle};
+use crate::blocking::in_thread;
 use crate::key::{Key, KeyFile, KeyFileError, Keyring};
 use crate::mutex::lock;
 
@@ -153,6 +154,5 @@ impl Handle {
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, KeyFileError> + Send + 'static,
 ) -> Result<T, CommandError> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|_| CommandError::Stopped)?.map_err(invalid)
+    in_thread(work).await.map_err(invalid)?.map_err(invalid)
 }

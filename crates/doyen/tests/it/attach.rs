@@ -84,7 +84,7 @@ impl Drop for Beside {
 
 #[test]
 fn a_command_beside_a_node_moves_with_its_lease_and_never_runs_twice() {
-    if Containment::available().is_none() {
+    if Containment::available().expect("a thread").is_none() {
         return skip("run --attach: no PID namespaces and no cgroup v2 that may be written to");
     }
     let mut beside = Beside::start();

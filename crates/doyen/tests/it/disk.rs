@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use crate::support::rounds::{Tally, rounds};
-use crate::support::{Plan, Trial, complaint, new_folder, program, skip};
+use crate::support::{Plan, Trial, complaint, has_ended, new_folder, program, skip};
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 
 /// Runs the words after it with the folder `$1` replaced by a small disk with the same contents, full to the last byte.
@@ -78,6 +78,29 @@ fn a_node_that_cannot_create_its_admin_secret_does_not_join() {
     assert!(trial.log(2).contains("No space left on device"), "{}", trial.log(2));
     let seen = trial.status(1).expect("it answers").members[1].observed_address.clone();
     assert_eq!(seen, None, "it has not been met");
+}
+
+/// A trace is for people who look for an error: without one the node goes on, and says so once.
+#[test]
+fn a_trace_on_a_full_disk_ends_and_the_node_goes_on() {
+    let mut trial = Trial::found(&Plan::default());
+    let folder = trial.folder.join("traces");
+    fs::create_dir(&folder).expect("a folder");
+    let Some(prefix) = mounted(FULL, &folder) else { return };
+    trial.begin_with(2, prefix);
+    let trace = folder.join("n2");
+    trial.run_with(2, &["--log-format", "json", "--trace", trace.to_str().expect("a plain path")]);
+    [1, 3].iter().for_each(|&member| trial.run(member));
+    trial.follow(3, &[1, 2, 3]);
+    trial.wait("the trace ends", || trial.log(2).contains("trace-ended").then_some(()));
+    // Many more events would be recorded.
+    trial.kill(3);
+    trial.follow(2, &[1, 2]);
+    assert_eq!(trial.stop(2), Some(0), "{}", trial.log(2));
+    let log = trial.log(2);
+    let ends: Vec<&str> = log.lines().filter(|line| line.contains("trace-ended")).collect();
+    let [line] = ends[..] else { panic!("{log}") };
+    assert!(line.contains(&format!("the trace {} ends here: No space left", trace.display())));
 }
 
 #[test]
@@ -164,12 +187,6 @@ fn damages(state: &[u8]) -> Vec<(String, Vec<u8>)> {
         damages.push((format!("round {round}: a bit in each slot"), bytes));
     }
     damages
-}
-
-/// A process that has ended and was not waited for.
-fn has_ended(pid: u32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(')').is_none_or(|(_, rest)| rest.trim_start().starts_with('Z'))
 }
 
 /// It goes on if what is left is its last state. If not, it says so, or the others do, and nothing else happens to them.

@@ -99,7 +99,7 @@ impl Drop for Scene {
 
 /// Every way to hold a tree together that this machine has.
 fn containments() -> Vec<Containment> {
-    let available = Containment::available();
+    let available = Containment::available().expect("a thread");
     let mut all = Vec::new();
     if available.namespace {
         all.push(Containment { namespace: true, cgroups: None });

@@ -48,7 +48,7 @@ impl Jobs {
 
     /// The same with other timing.
     fn start_with(timing: Plan, flags: &[&str]) -> Option<Self> {
-        if Containment::available().is_none() {
+        if Containment::available().expect("a thread").is_none() {
             skip("jobs: no PID namespaces and no cgroup v2 that may be written to");
             return None;
         }
@@ -228,7 +228,7 @@ fn the_guardian_is_stopped_past_the_lease() {
 
 #[test]
 fn doyen_and_guardian_are_killed_at_once() {
-    if !Containment::available().namespace {
+    if !Containment::available().expect("a thread").namespace {
         return skip("both killed at once: PID namespaces need root");
     }
     abuse("doyen and guardian are killed at once", |jobs, leader| {

@@ -1,7 +1,7 @@
 //! How a node starts and fails to: what a supervisor should repeat, what a person must mend, and what must not get out.
 
 use std::fs::{self, File};
-use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
 use std::net::{TcpListener, UdpSocket};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::os::unix::net::UnixStream;
@@ -9,7 +9,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::support::{Plan, Trial, new_folder, program, skip};
+use crate::support::{Plan, Trial, complaint, has_ended, new_folder, program, skip};
 use doyen::guardian::lease_file::LeaseFile;
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 
@@ -170,27 +170,153 @@ fn what_a_person_must_mend_is_not_repeated() {
     }
 }
 
+/// Whether it runs with this limit, or else says `why` it does not. It is stopped if it runs.
+fn runs_within(way: Way, trial: &mut Trial, begin: Vec<String>, why: &str) -> bool {
+    trial.begin_with(1, begin.clone());
+    let _ = fs::remove_file(trial.folder_of(1).join("log"));
+    way.run(trial);
+    let runs = trial.wait("it leads or ends", || {
+        let ends = has_ended(trial.pid(1));
+        (ends || trial.get(1, "/leader").is_some()).then_some(!ends)
+    });
+    let ended = if runs { trial.stop(1) } else { trial.wait_for_end(1) };
+    let log = trial.log(1);
+    assert!(runs || log.contains(why), "{way:?} after {begin:?}: {log}");
+    assert!(!log.contains("panicked"), "{way:?} after {begin:?}: {log}");
+    let expected = match way {
+        // The exit code of a command that a signal has ended.
+        Way::Job if runs => 143,
+        _ if runs => 0,
+        _ => way.code_of_what_may_pass(),
+    };
+    assert_eq!(ended, Some(expected), "{way:?} after {begin:?}: {log}");
+    runs
+}
+
 #[test]
 fn no_limit_of_file_descriptors_makes_it_panic() {
-    let mut trial = single();
-    let mut fewest = None;
-    for limit in 8..=64 {
-        trial.begin_with(1, after(&format!("ulimit -n {limit}")));
-        let _ = fs::remove_file(trial.folder_of(1).join("log"));
-        trial.run(1);
-        let runs = trial.wait("it runs or says why it does not", || {
-            let says = trial.log(1).contains("more file descriptors");
-            let runs = !says && trial.get(1, "/livez").is_some();
-            (says || runs).then_some(runs)
-        });
-        let ended = if runs { trial.stop(1) } else { trial.wait_for_end(1) };
-        let expected = if runs { 0 } else { 1 };
-        assert_eq!(ended, Some(expected), "with {limit}: {}", trial.log(1));
-        assert!(!trial.log(1).contains("panicked"), "with {limit}: {}", trial.log(1));
-        fewest = fewest.or(runs.then_some(limit));
+    for (way, step) in [(Way::Node, 1), (Way::Hooks, 8), (Way::Job, 8)] {
+        let mut trial = way.single();
+        let mut within = |limit: &usize| {
+            let begin = after(&format!("ulimit -n {limit}"));
+            runs_within(way, &mut trial, begin, "more file descriptors")
+        };
+        let ran: Vec<usize> = (8..=64).step_by(step).filter(&mut within).collect();
+        println!("{way:?} runs from {:?} on", ran.first());
+        assert_eq!(ran.last(), Some(&64), "64 are enough");
     }
-    println!("it runs from {fewest:?} on");
-    assert!(fewest.is_some(), "64 are enough");
+}
+
+#[test]
+fn no_limit_of_file_descriptors_makes_a_client_of_locks_panic() {
+    let mut ended = Vec::new();
+    for limit in 8..=40 {
+        let words = after(&format!("ulimit -n {limit}"));
+        let output = Command::new(&words[0])
+            .args(&words[1..])
+            .args([program(), "lock", "it", "--node", "http://127.0.0.1:1", "--wait", "100ms"])
+            .args(["--uncontained", "--", "true"])
+            .output()
+            .unwrap();
+        let said = complaint(&output);
+        assert!(!said.contains("panicked"), "with {limit}: {said}");
+        let code = output.status.code();
+        assert!(code == Some(4) || said.contains("more file descriptors"), "{limit}: {said}");
+        ended.push(code);
+    }
+    assert_eq!((ended.first(), ended.last()), (Some(&Some(125)), Some(&Some(4))), "{ended:?}");
+}
+
+/// Its limit allows for all that it opens, so others of its process have to be open.
+#[test]
+fn no_number_of_open_files_makes_the_lab_panic() {
+    let open =
+        r#"ulimit -n 300; for i in $(seq "$1"); do exec {fd}</dev/null; done; shift; exec "$@""#;
+    let mut ran = Vec::new();
+    for open_files in 264..=292 {
+        let mut lab = Command::new("bash")
+            .args(["-c", open, "bash", &open_files.to_string(), program(), "lab"])
+            .args(["--members", "1"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("bash can be run");
+        let lines = BufReader::new(lab.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let runs = lines.into_iter().any(|line| line.starts_with("open "));
+        let _ = kill_process(Pid::from_child(&lab), Signal::TERM);
+        let output = lab.wait_with_output().unwrap();
+        let said = complaint(&output);
+        assert!(!said.contains("panicked"), "with {open_files} open: {said}");
+        let expected = if runs { 0 } else { 2 };
+        assert_eq!(output.status.code(), Some(expected), "with {open_files} open: {said}");
+        ran.push(runs);
+    }
+    assert_eq!((ran.first(), ran.last()), (Some(&true), Some(&false)), "{ran:?}");
+}
+
+/// What the command of a process begins with that belongs to a user without other processes, as all of the trial, and that has
+/// this limit of threads; none if this cannot be done here. The kernel does not limit those of root.
+fn limited(trial: &Trial, user: u32, threads: u64) -> Option<Vec<String>> {
+    let mut begin = by_user(user)?;
+    let given =
+        Command::new("chown").arg("-R").arg(format!("{user}:{user}")).arg(&trial.folder).status();
+    assert!(given.expect("chown can be run").success());
+    begin.extend(["prlimit".to_owned(), format!("--nproc={threads}:100")]);
+    Some(begin)
+}
+
+#[test]
+fn no_limit_of_threads_makes_it_panic() {
+    let why = "Resource temporarily unavailable";
+    for (way, users) in [(Way::Node, 61_000), (Way::Job, 61_100)] {
+        let mut trial = way.single();
+        let mut ran = Vec::new();
+        for threads in (1..=12).chain([40]) {
+            // Each with another user: guardians of a process that could not start end later.
+            let Some(begin) = limited(&trial, users + threads, threads.into()) else { return };
+            if runs_within(way, &mut trial, begin, why) {
+                ran.push(threads);
+            }
+        }
+        println!("{way:?} runs from {:?} on", ran.first());
+        assert_eq!(ran.last(), Some(&40), "40 are enough");
+    }
+    // How a command can be contained is tried in a thread.
+    let mut trial = single();
+    let Some(begin) = limited(&trial, 61_300, 2) else { return };
+    trial.begin_with(1, begin);
+    trial.run_job(1, &[], &["true"]);
+    assert_eq!(trial.wait_for_end(1), Some(125), "{}", trial.log(1));
+    assert!(trial.log(1).contains("cannot start a thread"), "{}", trial.log(1));
+}
+
+/// What needs a thread while it runs is refused, and possible again when there are more.
+#[test]
+fn a_node_without_free_threads_rejects_a_reload_and_goes_on() {
+    let mut trial = single();
+    let user = 61_200;
+    let Some(begin) = limited(&trial, user, 100) else { return };
+    trial.begin_with(1, begin);
+    trial.run(1);
+    trial.follow(1, &[1]);
+    let pid = trial.pid(1).to_string();
+    let allow = |threads: u64| {
+        let words = limited(&trial, user, threads).expect("as before");
+        let allowed = Command::new(&words[0]).args(&words[1..]).args(["--pid", &pid]).output();
+        assert!(allowed.as_ref().is_ok_and(|it| it.status.success()), "{allowed:?}");
+    };
+    allow(1);
+    for words in [&["reload"][..], &["keys", "rotate"]] {
+        let output = trial.command(1, words);
+        let said = String::from_utf8_lossy(&output.stdout).into_owned() + &complaint(&output);
+        assert!(said.contains("cannot start a thread"), "{words:?}: {said}");
+    }
+    allow(100);
+    let reloaded = trial.command(1, &["reload"]);
+    assert!(reloaded.status.success(), "{}", complaint(&reloaded));
+    assert_eq!(trial.stop(1), Some(0), "{}", trial.log(1));
+    assert!(!trial.log(1).contains("panicked"), "{}", trial.log(1));
 }
 
 #[test]
@@ -216,29 +342,40 @@ fn a_configuration_that_others_can_write_is_not_run() {
     trial.follow(1, &[1]);
 }
 
+/// What the command of a process begins with that runs as another user; none if this cannot be done here.
+fn by_user(id: u32) -> Option<Vec<String>> {
+    let id = id.to_string();
+    let words = ["setpriv", "--reuid", &id, "--regid", &id, "--clear-groups"].map(str::to_owned);
+    let tried = Command::new(&words[0]).args(&words[1..]).args([program(), "help"]).output();
+    if !tried.is_ok_and(|tried| tried.status.success()) {
+        skip("not root, or another user cannot run the program here");
+        return None;
+    }
+    Some(words.to_vec())
+}
+
+/// Gives entries of a folder to a user.
+fn give(folder: &Path, entries: &[&str], user: u32) {
+    for entry in entries {
+        chown(folder.join(entry), Some(user), Some(user)).expect("root may do that");
+    }
+}
+
 /// As after an operator has copied the folder of a member that runs as another user.
 #[test]
 fn a_folder_of_another_user_is_not_used_and_the_error_says_what_to_do() {
-    if !geteuid().is_root() {
-        return skip("not root: the folder cannot be given to another user");
-    }
-    let nobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"];
-    let tried = Command::new(nobody[0]).args(&nobody[1..]).args([program(), "help"]).output();
-    if !tried.is_ok_and(|tried| tried.status.success()) {
-        return skip("another user cannot run the program here");
-    }
+    let Some(nobody) = by_user(65_534) else { return };
     let mut trial = single();
     let folder = trial.folder_of(1).to_owned();
     let key = folder.join("key");
-    let mut said_by = |user: &[&str], start: fn(&mut Trial)| {
+    let mut said_by = |user: &[String], start: fn(&mut Trial)| {
         let _ = fs::remove_file(folder.join("log"));
-        trial.begin_with(1, user.iter().map(|&word| word.to_owned()).collect());
+        trial.begin_with(1, user.to_vec());
         start(&mut trial);
         assert_eq!(trial.wait_for_end(1), Some(2), "{}", trial.log(1));
         trial.log(1)
     };
     let rejoin = |trial: &mut Trial| trial.begin_rejoin(1, &[]);
-    let give = |path: &Path| chown(path, Some(65_534), Some(65_534)).expect("root may do that");
 
     fs::set_permissions(folder.parent().unwrap(), fs::Permissions::from_mode(0o755)).unwrap();
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).unwrap();
@@ -246,14 +383,12 @@ fn a_folder_of_another_user_is_not_used_and_the_error_says_what_to_do() {
     assert!(said.contains("doyen.toml: cannot be read: Permission denied"), "{said}");
     assert!(said.contains("belong to the user that doyen runs as (`chown`)"), "{said}");
 
-    for entry in ["", "doyen.toml", "state", "state/state"] {
-        give(&folder.join(entry));
-    }
+    give(&folder, &["", "doyen.toml", "state", "state/state"], 65_534);
     let said = said_by(&nobody, |trial| trial.run(1));
     assert!(said.contains(&format!("cannot read the keys in {}", key.display())), "{said}");
     assert!(said.contains("belong to the user that doyen runs as (`chown`)"), "{said}");
 
-    give(&key);
+    give(&folder, &["key"], 65_534);
     fs::remove_file(folder.join("state/state")).unwrap();
     let said = said_by(&[], rejoin);
     assert!(said.contains("belongs to the user 65534, and the node runs as that user"), "{said}");

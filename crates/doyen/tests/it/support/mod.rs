@@ -555,6 +555,12 @@ pub fn skip(what: &str) {
     let _ = writeln!(std::io::stderr(), "\nSKIPPED: {what}\n");
 }
 
+/// A process that has ended and was not waited for.
+pub fn has_ended(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(')').is_none_or(|(_, rest)| rest.trim_start().starts_with('Z'))
+}
+
 /// A folder that no other test uses. An earlier process with the same id may have left some, as tests that fail do.
 pub fn new_folder() -> PathBuf {
     static COUNT: AtomicU32 = AtomicU32::new(0);
