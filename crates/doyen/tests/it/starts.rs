@@ -171,8 +171,8 @@ fn what_a_person_must_mend_is_not_repeated() {
 }
 
 /// Whether it runs with this limit, or else says `why` it does not. It is stopped if it runs.
-fn runs_within(way: Way, trial: &mut Trial, begin: Vec<String>, why: &str) -> bool {
-    trial.begin_with(1, begin.clone());
+fn runs_within(way: Way, trial: &mut Trial, begin: &[String], why: &str) -> bool {
+    trial.begin_with(1, begin.to_owned());
     let _ = fs::remove_file(trial.folder_of(1).join("log"));
     way.run(trial);
     let runs = trial.wait("it leads or ends", || {
@@ -199,7 +199,7 @@ fn no_limit_of_file_descriptors_makes_it_panic() {
         let mut trial = way.single();
         let mut within = |limit: &usize| {
             let begin = after(&format!("ulimit -n {limit}"));
-            runs_within(way, &mut trial, begin, "more file descriptors")
+            runs_within(way, &mut trial, &begin, "more file descriptors")
         };
         let ran: Vec<usize> = (8..=64).step_by(step).filter(&mut within).collect();
         println!("{way:?} runs from {:?} on", ran.first());
@@ -275,7 +275,7 @@ fn no_limit_of_threads_makes_it_panic() {
         for threads in (1..=12).chain([40]) {
             // Each with another user: guardians of a process that could not start end later.
             let Some(begin) = limited(&trial, users + threads, threads.into()) else { return };
-            if runs_within(way, &mut trial, begin, why) {
+            if runs_within(way, &mut trial, &begin, why) {
                 ran.push(threads);
             }
         }
