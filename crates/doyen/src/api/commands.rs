@@ -460,7 +460,7 @@ fn why_not_eligible(status: &Status, id: NodeId) -> String {
         _ if status.leader == Some(id) => format!("{name} is the leader already"),
         Some(member) if member.witness => format!("{name} is a witness and never leads"),
         Some(member) if !member.eligible => format!("{name} is drained or not eligible"),
-        Some(member) if !member.reachable => format!("{name} is unreachable"),
+        Some(member) if !member.reachable => format!("{} does not reach {name}", status.name),
         _ => format!("{name} has just restarted or does not reach a majority"),
     }
 }

@@ -195,13 +195,13 @@ fn without_times(status: &Status) -> Status {
         #[rustfmt::skip]
         let MemberStatus {
             id: _, name: _, address: _, observed_address: _, role: _, priority: _, witness: _, reachable: _,
-            config_mismatch: _, rejected: _, unreachable: _, eligible: _, recent_failures: _,
+            config_mismatch: _, rejected: _, unreachable: _, eligible: _, recent_failures: _, unreachable_ms, arrives,
             last_seen_ms, rtt_us, penalty_remaining_ms, failed_ms_ago, notices,
         } = member;
         // They say what other fields say, with times.
         notices.clear();
-        (*last_seen_ms, *rtt_us) = (None, None);
-        for time in [penalty_remaining_ms, failed_ms_ago] {
+        (*last_seen_ms, *rtt_us, *arrives) = (None, None, false);
+        for time in [unreachable_ms, penalty_remaining_ms, failed_ms_ago] {
             *time = time.map(|_| 0);
         }
     }

@@ -99,6 +99,11 @@ pub(crate) fn examine(client: &AdminClient) -> Result<(Diagnosis, Vec<Examined>)
         let answer = answer.map_err(|error| format!("{error:#}"));
         Examined { name: name.clone(), answer, clock_offset_ms }
     });
+    // Why a member is silent, others have noticed meanwhile.
+    let own = match answers.iter().any(|it| it.answer.is_err()) {
+        true => client.get("/v1/diagnosis")?,
+        false => own,
+    };
     Ok((own, answers))
 }
 
@@ -162,7 +167,9 @@ fn findings(own: &Diagnosis, examined: &[Examined]) -> Vec<Finding> {
         list.stranger(&examined.name, &answer.status);
         list.job(&examined.name, &answer.status);
         list.command(&examined.name, &answer.status, &answers);
-        list.reachability(answer, examined, |name| answers.iter().any(|(it, _)| it.name == name));
+        list.reachability(answer, examined, |name| {
+            answers.iter().find(|(it, _)| it.name == name).map(|(_, answer)| *answer)
+        });
         list.timing(own, examined, answer);
         for (other, theirs) in &answers {
             list.keys(&examined.name, answer, &other.name, theirs, &way_on);
@@ -247,7 +254,10 @@ impl List {
             let fix = "`doyen undrain` a member, or start one that may lead";
             return self.add(Severity::Must, name, format!("knows no leader: {why}"), fix);
         }
-        let fix = "`doyen explain` says what an election waits for";
+        let fix = match self.0.iter().any(|found| found.severity == Severity::Must) {
+            true => "fix the other findings first: an election needs a majority",
+            false => "`doyen explain` says what an election waits for",
+        };
         self.add(Severity::Must, name, "knows no leader", fix);
     }
 
@@ -387,22 +397,36 @@ impl List {
     }
 
     /// Members that do not reach each other though both answer.
-    fn reachability(
+    fn reachability<'a>(
         &mut self,
         answer: &Diagnosis,
         examined: &Examined,
-        answers: impl Fn(&str) -> bool,
+        answer_of: impl Fn(&str) -> Option<&'a Diagnosis>,
     ) {
-        let is_other = |it: &&MemberStatus| it.id != answer.status.id && answers(&it.name);
-        let others = answer.status.members.iter().filter(is_other);
-        for other in others.filter(|it| !it.reachable && !answer.status.rejoining) {
-            let reason = other.rejection().map_or_else(String::new, |it| format!(" ({it})"));
-            let problem = format!("does not reach {}{reason}", other.name);
-            let fix = format!(
-                "if {} runs, let UDP between the two machines pass ({})",
-                other.name, other.address
-            );
-            self.add(Severity::Must, &examined.name, problem, fix);
+        let (status, name) = (&answer.status, &examined.name);
+        let Some(own) = status.member(status.id).filter(|_| !status.rejoining) else { return };
+        for other in status.members.iter().filter(|it| it.id != own.id && !it.reachable) {
+            let Some(theirs) = answer_of(&other.name) else { continue };
+            let reaches_us = theirs.status.member(own.id).is_some_and(|it| it.reachable);
+            let them = &other.name;
+            let (problem, fix) = match other.rejection() {
+                None if other.arrives => (
+                    format!("gets no answer from {them}, whose datagrams arrive"),
+                    format!("let UDP from {name} to {them} ({}) pass", other.address),
+                ),
+                None if reaches_us => (
+                    format!("receives nothing from {them}, which receives from it"),
+                    format!("let UDP from {them} to {name} ({}) pass", own.address),
+                ),
+                rejection => (
+                    format!(
+                        "does not reach {them}{}",
+                        rejection.map_or_else(String::new, |it| format!(" ({it})"))
+                    ),
+                    format!("let UDP between the two machines pass ({})", other.address),
+                ),
+            };
+            self.add(Severity::Must, name, problem, fix);
         }
     }
 

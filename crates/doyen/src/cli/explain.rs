@@ -99,6 +99,9 @@ fn explanation(status: &Status, history: &[Entry]) -> String {
             lines.extend(status.why.as_ref().map(|why| format!("  {why}")));
             lines.extend(status.moving().map(|moving| format!("  {moving}")));
             lines.extend(status.work().map(|work| format!("  {} {work}", status.name)));
+            lines.extend(
+                status.job_failure().map(|failure| format!("  {}: {failure}", status.name)),
+            );
         }
         None if status.rejoining => {
             let rejoin = status.rejoin().unwrap_or_default();

@@ -268,6 +268,7 @@ fn rotate(client: &AdminClient, target: &String, before: &Cluster) -> Result<()>
             able.into_iter().filter(|name| !lacking.iter().any(|it| it == name)).collect();
         bail!("--to: {} does not have the key; run this on {}", cluster.own, able.join(" or "));
     }
+    say(&format!("{} has {target}", cluster.own))?;
     for to in lacking {
         let offer = KeyOffer { fingerprint: fingerprint.clone(), to: MemberRef::Name(to.clone()) };
         give(client, &to, "/v1/keys/offer", &offer)?;

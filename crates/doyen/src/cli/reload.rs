@@ -263,9 +263,8 @@ fn why_not(old: &Settings, new: &Settings, name: &str) -> Option<&'static str> {
         _ if name.starts_with("timing.") => Some("current leases and vote leases depend on it"),
         "listen" | "http" | "http_open" | "http_admin" => Some("its sockets are open"),
         "key_file" | "key_group_readable" => Some("the file is chosen at a start"),
-        _ if name.starts_with("member") => {
-            Some("all members must have the same list, and addresses are used from the start")
-        }
+        "member.address" => Some("addresses are read at a start only"),
+        _ if name.starts_with("member") => Some("all members must have the same list"),
         _ => Some("it is read at a start only"),
     }
 }

@@ -143,7 +143,7 @@ pub(crate) fn shortage(status: &Snapshot, leader: NodeId) -> String {
     let apart: Vec<String> = apart.collect();
     match (drained.is_empty(), apart.is_empty()) {
         (false, _) => format!(
-            "without {name}, only {} could take over: drained, unless with --never",
+            "without {name}, only a drained member could take over: {}, unless drained with --never",
             drained.join(" or ")
         ),
         (true, false) => format!("no failover possible without {name}: {}", apart.join("; ")),
@@ -200,6 +200,10 @@ fn last_seen(status: &Snapshot, member: &MemberStatus) -> String {
         (Some(reason), _) => styled(BAD, format!("rejected: {reason}")),
         (None, Some(_)) if member.reachable && member.last_seen_ms == Some(0) => "now".to_owned(),
         (None, Some(ago)) if member.reachable => format!("{ago} ago"),
+        (None, Some(_)) if member.arrives => {
+            let lasting = Duration::from_millis(member.unreachable_ms.unwrap_or_default());
+            styled(BAD, format!("no answer for {}, only datagrams", span(lasting)))
+        }
         (None, Some(ago)) => styled(BAD, format!("unreachable for {ago}")),
         (None, None) => styled(BAD, "never"),
     }
@@ -242,7 +246,8 @@ mod tests {
             status["members"][2]["eligible"] = json!(false);
             (status["drained"], status["never_leads"]) = (json!(true), json!(true));
         };
-        let n3 = "without n2, only n3 could take over: drained, unless with --never";
+        let n3 =
+            "without n2, only a drained member could take over: n3, unless drained with --never";
         assert_eq!(told(drain), n3);
         let witness = told(|status| {
             drain(status);

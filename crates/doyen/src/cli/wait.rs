@@ -86,7 +86,10 @@ impl Wait {
         let wanted = client::members(status, "--leader", self.leader.as_slice())?.pop();
         steady.sees(status.leader.map(|leader| (status.incarnation, leader, status.term)));
         Ok(match (status.leader, wanted) {
-            (None, _) => Some("no leader is known".to_owned()),
+            (None, _) => Some(match status.paused() {
+                Some(paused) => format!("no leader is known; {paused}"),
+                None => "no leader is known".to_owned(),
+            }),
             (Some(leader), Some(wanted)) if leader != wanted => {
                 Some(format!("{} leads, not {}", status.name_of(leader), status.name_of(wanted)))
             }

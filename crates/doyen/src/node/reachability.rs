@@ -75,6 +75,11 @@ impl Reachability {
         let consequence = consequence(settings, reachable);
         changes.iter().map(|(change, names)| change.line(names, &consequence)).collect()
     }
+
+    /// Since when this node does not reach a member; none if it reaches it.
+    pub(super) fn lost_at(&self, member: NodeId) -> Option<Moment> {
+        self.0.get(&member)?.lost_at
+    }
 }
 
 impl Seen {

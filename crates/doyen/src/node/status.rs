@@ -316,6 +316,12 @@ pub struct MemberStatus {
     /// `version`, `cluster` or `configuration`.
     #[serde(default)]
     pub rejected: Option<String>,
+    /// How long this node has not reached it, in milliseconds; null if it reaches it.
+    #[serde(default)]
+    pub unreachable_ms: Option<u64>,
+    /// Whether its datagrams arrive although it is unreachable: it does not answer what this node sends.
+    #[serde(default)]
+    pub arrives: bool,
     /// How long ago its last datagram arrived, in milliseconds.
     #[serde(alias = "silent_ms")]
     pub last_seen_ms: Option<u64>,
@@ -388,6 +394,8 @@ impl Status {
             reachable: member.id == settings.me,
             config_mismatch: false,
             rejected: None,
+            unreachable_ms: None,
+            arrives: false,
             last_seen_ms: None,
             rtt_us: None,
             unreachable: None,
@@ -490,6 +498,17 @@ impl Status {
         }
     }
 
+    /// Since when members are unreachable.
+    pub(super) fn set_unreachable_since(&mut self, lost_at: impl Fn(NodeId) -> Option<Moment>) {
+        let now = Moment::now();
+        for member in self.members.iter_mut().filter(|member| !member.reachable) {
+            let lasting = lost_at(member.id).map(|at| now.since(at).as_millis() as u64);
+            member.unreachable_ms = Some(lasting.unwrap_or_default());
+            let last_seen = member.last_seen_ms.filter(|_| member.rejected.is_none());
+            member.arrives = last_seen.zip(lasting).is_some_and(|(ago, lasting)| ago < lasting);
+        }
+    }
+
     /// Derives the role and the notices of every member from everything else.
     pub(crate) fn derive(&mut self) {
         let derived = |it: &MemberStatus| (self.role_of(it), self.notices_of(it));
@@ -536,7 +555,8 @@ impl Status {
             _ => self.last_leader.as_ref().map_or(MemberRole::Unknown, |last| {
                 let leader = self.member(last.member).filter(|leader| leader.id != self.id);
                 match leader.and_then(|leader| self.reaches(member, leader)) {
-                    _ if last.member == member.id => MemberRole::Unknown,
+                    // It is reachable, and not as the leader.
+                    _ if last.member == member.id => MemberRole::Candidate,
                     Some(true) => MemberRole::Follower,
                     Some(false) => MemberRole::Candidate,
                     None => MemberRole::Unknown,
@@ -594,7 +614,7 @@ impl Status {
                 let to = self.named_successor.map(|to| format!(" to {}", self.name_of(to)));
                 let since = self.retiring_ms.map(|since| format!(" for {}", rounded_up(since)));
                 format!(
-                    "has been about to transfer leadership{}{}: its job or hook, which it started {lasting} ago, has to stop first",
+                    "has been transferring leadership{}{}: its job or hook, which it started {lasting} ago, has to stop first",
                     to.unwrap_or_default(),
                     since.unwrap_or_default()
                 )

@@ -104,7 +104,7 @@ impl Warnings {
         let matters = delay >= heartbeat;
         (matters && self.logged.is_due(Topic::LoopDelayed)).then(|| {
             let text = format!(
-                "event loop delayed by {} (heartbeat interval {}): the machine is overloaded or was suspended. A leader that \
+                "event loop delayed by {} (heartbeat interval {}): the machine is overloaded, or it or this process was suspended. A leader that \
                  is delayed for too long loses its lease; a slower `timing.profile` tolerates longer delays",
                 with_unit(delay),
                 with_unit(heartbeat)

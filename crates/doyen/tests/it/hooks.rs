@@ -185,10 +185,13 @@ fn a_hook_that_fails_holds_the_lease_until_it_succeeds() {
     });
     let shown = cluster.trial.command(leader, &["status"]);
     let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
-    let waits = format!("n{leader} has been about to transfer leadership for ");
+    let waits = format!("n{leader} has been transferring leadership for ");
     assert!(shown.contains(&waits) && shown.contains("retiring"), "{shown}");
     let failure = "hooks.not_leader ended with exit code 1, ";
     assert!(shown.contains(&format!("n{leader}: {failure}")), "{shown}");
+    let explained = cluster.trial.command(leader, &["explain"]);
+    let explained = String::from_utf8_lossy(&explained.stdout).into_owned();
+    assert!(explained.contains(&format!("  n{leader}: {failure}")), "{explained}");
     let other = Cluster::others(leader)[0];
     let doctor = cluster.trial.command(other, &["doctor"]);
     let told = String::from_utf8_lossy(&doctor.stdout).into_owned();

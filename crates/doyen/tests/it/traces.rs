@@ -221,13 +221,13 @@ fn a_lease_that_lapses_and_comes_back_is_told_as_a_gap_in_its_term() {
         "{took:?}"
     );
     assert_eq!((lapsed.change, last.change), (LeaderChange::LeaseLapsed { term }, resumed));
-    assert!(lapsed.text.ends_with(" s ago, and this process did not run meanwhile"), "{lapsed:?}");
+    assert!(lapsed.text.ends_with(" ago, and this process did not run meanwhile"), "{lapsed:?}");
     let downtime = Duration::from_micros(last.downtime_us.expect("a downtime"));
     assert!(downtime > Duration::from_millis(500), "from the end of the lease: {downtime:?}");
     let told = doyen(&["history", "--node", trial.url(3)]);
     let told = String::from_utf8_lossy(&told.stdout).into_owned();
     let told = told.lines().last().unwrap();
-    assert!(told.contains("after a gap") && told.ends_with(" ms"), "{told}");
+    assert!(told.contains("after a gap") && told.contains("; downtime "), "{told}");
 
     trial.stop(3);
     let leases = read(&fs::read_to_string(&trace).unwrap());

@@ -64,7 +64,10 @@ fn each_difference_is_one_finding() {
     let address = changed("/status/members/2/address", json!("192.0.2.9:7400"));
     assert_eq!(address, of_n2(Severity::Should, told));
     let reachable = changed("/status/members/2/reachable", json!(false));
-    assert_eq!(reachable, of_n2(Severity::Must, "does not reach n3"));
+    assert_eq!(
+        reachable,
+        of_n2(Severity::Must, "receives nothing from n3, which receives from it")
+    );
     let told = "uses the keys aa, and its key file has aa, bb";
     assert_eq!(changed("/keys/in_file", json!(["aa", "bb"])), of_n2(Severity::Should, told));
     let told = "lists n3 with priority 9, and n3 has 3";

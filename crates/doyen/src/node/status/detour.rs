@@ -56,8 +56,9 @@ impl Status {
         let reaching = self.reached_by(member).into_iter();
         let both_ways = reaching.filter(|it| self.reaches(member, it) != Some(false));
         let via: Vec<String> = both_ways.map(|it| it.name.clone()).collect();
-        if member.reachable {
-            return (self.reaches(member, own) == Some(false)).then(|| Detour {
+        if member.reachable || member.arrives {
+            let is_one_way = member.arrives || self.reaches(member, own) == Some(false);
+            return is_one_way.then(|| Detour {
                 problem: format!("receives nothing from {us}, which receives from it"),
                 fix: format!(
                     "let UDP from {us} to {name} ({address}) pass, or give {name} the key with which {us} seals"

@@ -94,7 +94,7 @@ fn a_transfer_to_an_ineligible_member_says_why() {
         fake.reject(Refusal::Unfit(NodeId(2)));
         fake.command("/v1/transfer", r#"{"to":"n2"}"#).problem(409, "not-eligible")
     };
-    assert_eq!(detail(|n2| n2.reachable = false), "n2 is unreachable");
+    assert_eq!(detail(|n2| n2.reachable = false), "n1 does not reach n2");
     assert_eq!(detail(|n2| n2.eligible = false), "n2 is drained or not eligible");
     assert_eq!(detail(|n2| n2.witness = true), "n2 is a witness and never leads");
     fake.reject(Refusal::Unfit(NodeId(1)));

@@ -338,6 +338,8 @@ fn member(id: u32) -> MemberStatus {
         reachable: true,
         config_mismatch: false,
         rejected: None,
+        unreachable_ms: None,
+        arrives: false,
         last_seen_ms: other.then_some(12),
         rtt_us: other.then_some(310),
         unreachable: Some(Vec::new()),
