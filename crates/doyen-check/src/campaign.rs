@@ -38,6 +38,7 @@ use crate::oracle::{self, Breach, Oracle};
 use crate::property::Property;
 use doyen_sim::fault::{Action, Disk, Fault, Place};
 use doyen_sim::metrics::Outcome;
+use doyen_sim::parallel;
 use doyen_sim::random::splitmix;
 use doyen_sim::scenario::{Scenario, ScenarioError};
 use waits::{Wait, Waits};
@@ -56,6 +57,8 @@ pub struct Campaign {
     pub runs: u64,
     /// The random seed.
     pub seed: u64,
+    /// On how many threads they are made.
+    pub threads: usize,
     /// After how many failures to stop.
     pub patience: usize,
     /// Faults are not repaired but last, and leave a majority connected. Only a quorum tolerates that.
@@ -147,6 +150,7 @@ impl Campaign {
             properties: None,
             runs,
             seed,
+            threads: parallel::processors(),
             patience: 3,
             lasting: false,
             without: None,
@@ -211,8 +215,7 @@ pub fn judge(
 const BLOCK: usize = 64;
 
 /// Makes the runs of `campaign`. Before each run `go_on` is asked whether to make it, and told how many have been made: once
-/// it says no, only runs in progress are finished, and the report covers the finished runs. With the feature `parallel` runs
-/// are made on all cores; the report is the same.
+/// it says no, only runs in progress are finished, and the report covers the finished runs.
 pub fn run(
     campaign: &Campaign,
     go_on: impl Fn(u64) -> bool + Sync,
@@ -221,7 +224,7 @@ pub fn run(
     let made = AtomicU64::new(0);
     let mut report = Report::default();
     for block in numbers.chunks(BLOCK) {
-        let verdicts = each(block, |number| {
+        let verdicts = parallel::map(campaign.threads, block, |&number| {
             go_on(made.load(Ordering::Relaxed)).then(|| {
                 let verdict = make(number, || campaign.judge(number));
                 made.fetch_add(1, Ordering::Relaxed);
@@ -271,18 +274,6 @@ fn message_of(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<&str>().map(ToString::to_string);
     let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
     text.unwrap_or_else(|| "it does not say why".to_owned())
-}
-
-#[cfg(feature = "parallel")]
-fn each<T: Send>(numbers: &[u64], make: impl Fn(u64) -> T + Sync) -> Vec<T> {
-    use rayon::prelude::*;
-
-    numbers.par_iter().with_max_len(4).map(|&number| make(number)).collect()
-}
-
-#[cfg(not(feature = "parallel"))]
-fn each<T>(numbers: &[u64], make: impl Fn(u64) -> T) -> Vec<T> {
-    numbers.iter().map(|&number| make(number)).collect()
 }
 
 impl Report {

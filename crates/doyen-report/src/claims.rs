@@ -13,15 +13,12 @@
 //! the numbers require them. [`tables`] has each election's best, worst and average case: formula beside measurement;
 //! [`entry_tables`] what an entry into the critical section costs.
 //!
-//! Simulations are independent of each other: the caller brings a [`Runner`], which measures a list of cases in any
-//! way it likes, on several threads for example; [`one_by_one`] is the simplest.
-//!
 //! ```no_run
 //! use doyen_report::claims;
 //!
 //! use doyen_core::registry::Purpose;
 //!
-//! for claim in claims::claims(Purpose::Elects, &claims::one_by_one) {
+//! for claim in claims::claims(Purpose::Elects) {
 //!     println!("{} {}: {}", claim.source, claim.text, claim.verdict);
 //! }
 //! ```
@@ -38,26 +35,20 @@ use serde::{Deserialize, Serialize};
 pub use cost::{Row, Table, tables};
 use doyen_core::registry::Purpose;
 use doyen_sim::metrics::{Outcome, Views};
-use doyen_sim::run;
 use doyen_sim::scenario::Case;
+use doyen_sim::{parallel, run};
 pub use entry::{EntryRow, EntryTable, Selection, entry_tables};
 use trial::{Entry, Trial};
 
 /// The statements and the costs, as they are written.
 const LITERATURE: &str = include_str!("claims.toml");
 
-/// Measures cases, each on its own, in the order given.
-pub type Runner<'a> = &'a dyn Fn(&[Case]) -> Vec<Outcome>;
-
-/// The simplest [`Runner`].
-pub fn one_by_one(cases: &[Case]) -> Vec<Outcome> {
-    cases.iter().map(measure).collect()
-}
-
-/// Simulates one case and returns its outcome, without the data of single members.
-pub fn measure(case: &Case) -> Outcome {
-    let outcome = run::run(case, None);
-    Outcome { by_member: Vec::new(), views: Views::default(), ..outcome }
+/// Simulates cases on all processors, and returns their outcomes in the same order, without the data of single members.
+fn measure(cases: &[Case]) -> Vec<Outcome> {
+    parallel::map(parallel::processors(), cases, |case| {
+        let outcome = run::run(case, None);
+        Outcome { by_member: Vec::new(), views: Views::default(), ..outcome }
+    })
 }
 
 #[derive(Deserialize)]
@@ -75,7 +66,7 @@ impl Literature {
 }
 
 /// Every statement about elections or about mutual exclusion, with its verdict and the evidence for it, source by source.
-pub fn claims(purpose: Purpose, runner: Runner<'_>) -> Vec<Claim> {
+pub fn claims(purpose: Purpose) -> Vec<Claim> {
     let is_about = |(_, trials): &(Statement, Vec<Trial>)| {
         trials.iter().flat_map(Trial::cases).all(|case| case.algorithm.purpose() == purpose)
     };
@@ -85,7 +76,7 @@ pub fn claims(purpose: Purpose, runner: Runner<'_>) -> Vec<Claim> {
     });
     let (statements, trials): (Vec<Statement>, Vec<Vec<Trial>>) = tried.filter(is_about).unzip();
     let cases: Vec<Case> = trials.iter().flatten().flat_map(Trial::cases).cloned().collect();
-    let mut outcomes = runner(&cases).into_iter();
+    let mut outcomes = measure(&cases).into_iter();
     let judge = |(statement, trials): (Statement, Vec<Trial>)| {
         let values: Vec<f64> = trials.iter().map(|trial| trial.value(&mut outcomes)).collect();
         statement.judge(&trials, &values)
@@ -207,7 +198,7 @@ mod tests {
 
     #[test]
     fn every_statement_has_its_verdict() {
-        let claims = claims(Purpose::Elects, &one_by_one);
+        let claims = claims(Purpose::Elects);
         let verdicts: Vec<(&str, &str)> =
             claims.iter().map(|claim| (claim.id.as_str(), claim.verdict.word())).collect();
         let expected = [
@@ -264,7 +255,7 @@ mod tests {
 
     #[test]
     fn every_figure_about_exclusion_has_its_verdict() {
-        let claims = claims(Purpose::Excludes, &one_by_one);
+        let claims = claims(Purpose::Excludes);
         let verdicts: Vec<(&str, &str)> =
             claims.iter().map(|claim| (claim.id.as_str(), claim.verdict.word())).collect();
         let expected = [
@@ -288,7 +279,7 @@ mod tests {
 
     #[test]
     fn every_entry_costs_what_its_formula_says() {
-        let tables = entry_tables(&Selection::default(), &one_by_one);
+        let tables = entry_tables(&Selection::default());
         let names: Vec<&str> = tables.iter().map(|table| table.algorithm).collect();
         assert_eq!(names, Algorithm::EXCLUSIONS.map(Algorithm::name));
         for table in &tables {
@@ -305,7 +296,7 @@ mod tests {
     fn an_entry_costs_what_its_formula_says_at_any_size() {
         let selection =
             Selection { members: (3..=31).step_by(2).collect(), cases: vec!["idle", "saturated"] };
-        for table in entry_tables(&selection, &one_by_one) {
+        for table in entry_tables(&selection) {
             for row in &table.rows {
                 assert!(row.matches, "{}: {row:#?}", table.algorithm);
                 assert!(selection.cases.contains(&row.case.as_str()));
@@ -338,7 +329,7 @@ mod tests {
 
     #[test]
     fn every_row_of_every_table_matches_its_formula() {
-        let tables = tables(&one_by_one);
+        let tables = tables();
         let names: Vec<&str> = tables.iter().map(|table| table.algorithm).collect();
         assert_eq!(names, Algorithm::OF_SOURCES.map(Algorithm::name));
         for table in &tables {

@@ -1,8 +1,6 @@
 //! The costs of simulated elections, compared with the literature: closed [formulas](formula), tests of the [`claims`]
 //! of the sources, the [expectations](expectation) of scenarios, [sweeps](sweep) of whole [plans](plan) of runs,
 //! [reports](report) with charts, and estimates of [`availability`].
-//!
-//! Feature: `parallel` runs sweeps on all cores.
 
 #![forbid(unsafe_code)]
 

@@ -7,21 +7,23 @@ use crate::plan::{Limits, Plan};
 use crate::row::{Row, Section};
 use crate::summary::Summary;
 use doyen_sim::metrics::Views;
-use doyen_sim::run;
+use doyen_sim::{parallel, run};
 
-/// Makes all runs. `progress` is told after each run how many are done; with the feature `parallel` runs are made on
-/// all cores, as far as `limits` has memory for them, and the rows are the same.
+/// Makes all runs, on all processors as far as `limits` has memory for that. `progress` is told after each run how many are
+/// done.
 pub fn run(
     plan: &Plan,
     limits: &Limits,
     progress: impl Fn(u64) + Sync,
 ) -> Result<Vec<Row>, String> {
     let done = AtomicU64::new(0);
-    each(plan.size().runs, workers(plan, limits), |number| {
+    let numbers: Vec<u64> = (1..=plan.size().runs).collect();
+    let rows = parallel::map(threads(plan, limits), &numbers, |&number| {
         let row = row(plan, number);
         progress(done.fetch_add(1, Ordering::Relaxed) + 1);
         row
-    })
+    });
+    rows.into_iter().collect()
 }
 
 /// Makes one run.
@@ -35,35 +37,10 @@ pub fn row(plan: &Plan, number: u64) -> Result<Row, String> {
     Ok(Row { run: job.run, sweep: job.sweep, faults: job.faults, summary, section })
 }
 
-/// How many runs fit into memory at once.
-fn workers(plan: &Plan, limits: &Limits) -> usize {
+/// One for each processor, as far as the runs fit into memory at once.
+fn threads(plan: &Plan, limits: &Limits) -> usize {
     let fitting = limits.bytes / plan.size().peak_bytes.max(1);
-    usize::try_from(fitting).unwrap_or(usize::MAX).max(1)
-}
-
-#[cfg(feature = "parallel")]
-fn each(
-    runs: u64,
-    workers: usize,
-    make: impl Fn(u64) -> Result<Row, String> + Sync,
-) -> Result<Vec<Row>, String> {
-    use rayon::prelude::*;
-
-    let numbers: Vec<u64> = (1..=runs).collect();
-    let threads = workers.min(rayon::current_num_threads());
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-    let pool = pool.map_err(|error| format!("cannot start {threads} threads: {error}"))?;
-    // Runs differ in length by a factor of a million: they are handed out one by one.
-    pool.install(|| numbers.par_iter().with_max_len(1).map(|&number| make(number)).collect())
-}
-
-#[cfg(not(feature = "parallel"))]
-fn each(
-    runs: u64,
-    _workers: usize,
-    make: impl Fn(u64) -> Result<Row, String> + Sync,
-) -> Result<Vec<Row>, String> {
-    (1..=runs).map(make).collect()
+    usize::try_from(fitting).unwrap_or(usize::MAX).clamp(1, parallel::processors())
 }
 
 #[cfg(test)]

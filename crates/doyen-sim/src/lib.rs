@@ -31,6 +31,7 @@ pub mod message;
 pub mod metrics;
 pub mod monitor;
 pub mod network;
+pub mod parallel;
 pub mod queue;
 pub mod random;
 pub mod render;

@@ -109,7 +109,7 @@ fn failures_stop_a_campaign_at_the_same_run_every_time() {
 #[test]
 fn a_campaign_that_is_stopped_tells_of_the_runs_that_were_made() {
     let report = run(&campaign(1_000), |made| made < 10).unwrap();
-    let threads = std::thread::available_parallelism().map_or(1, usize::from) as u64;
+    let threads = parallel::processors() as u64;
     assert!((10..=10 + threads).contains(&report.runs), "{} runs", report.runs);
     assert_eq!(run(&campaign(1_000), |_| false).unwrap(), Report::default());
 }

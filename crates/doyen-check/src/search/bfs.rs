@@ -174,13 +174,16 @@ impl<'a, S: Space> Search<'a, S> {
         S: 'scope,
     {
         let is_shared = search.level.len() >= WORTH_SHARING;
-        if is_shared {
-            helpers.extend((helpers.len() + 1..shares.len()).map(|thread| {
+        if is_shared && helpers.is_empty() {
+            let start = |thread| {
                 Helper::start(scope, move |(search, mut share): (Arc<Self>, Share<S>)| {
                     search.work(thread, &mut share);
                     share
                 })
-            }));
+            };
+            helpers.extend((1..shares.len()).map_while(start));
+            // Where no thread can be started, those that run do all the work. The other shares have not been used.
+            shares.truncate(helpers.len() + 1);
         }
         loop {
             if is_shared {

@@ -3,7 +3,7 @@
 //! They live as long as the search does: to start a thread for every level costs more than a small level.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread::Scope;
+use std::thread::{Builder, Scope};
 
 /// A thread that makes a `Done` of every `Job`. It ends when this is dropped.
 pub(super) struct Helper<Job, Done> {
@@ -12,19 +12,20 @@ pub(super) struct Helper<Job, Done> {
 }
 
 impl<Job: Send, Done: Send> Helper<Job, Done> {
+    /// None if the system refuses to start a thread.
     pub(super) fn start<'scope>(
         scope: &'scope Scope<'scope, '_>,
         work: impl Fn(Job) -> Done + Send + 'scope,
-    ) -> Self
+    ) -> Option<Self>
     where
         Job: 'scope,
         Done: 'scope,
     {
         let (jobs, to_do) = channel();
         let (results, done) = channel();
-        scope
-            .spawn(move || to_do.into_iter().map(work).try_for_each(|result| results.send(result)));
-        Self { jobs, done }
+        let run = move || to_do.into_iter().map(work).try_for_each(|result| results.send(result));
+        Builder::new().spawn_scoped(scope, run).ok()?;
+        Some(Self { jobs, done })
     }
 
     /// Gives it a job.

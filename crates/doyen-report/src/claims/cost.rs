@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use toml::Value;
 
 use super::trial::{evaluated, ranks, resolve, scenario, sizes, variables};
-use super::{Literature, Runner, same};
+use super::{Literature, measure, same};
 use crate::plan::axis::Axis;
 use doyen_sim::metrics::Outcome;
 use doyen_sim::scenario::{Case, Convention};
@@ -83,7 +83,7 @@ pub(super) struct Entry {
 }
 
 /// The costs of every algorithm.
-pub fn tables(runner: Runner<'_>) -> Vec<Table> {
+pub fn tables() -> Vec<Table> {
     let mut written = Literature::read().cost;
     let lines: Vec<(&str, Vec<Line>)> = (Algorithm::OF_SOURCES.iter())
         .map(|algorithm| {
@@ -93,7 +93,7 @@ pub fn tables(runner: Runner<'_>) -> Vec<Table> {
         .collect();
     let all = lines.iter().flat_map(|(_, lines)| lines).flat_map(|line| &line.cases);
     let cases: Vec<Case> = all.cloned().collect();
-    let mut outcomes = runner(&cases).into_iter();
+    let mut outcomes = measure(&cases).into_iter();
     let table = |(algorithm, lines): (&'static str, Vec<Line>)| Table {
         algorithm,
         rows: lines.into_iter().map(|line| line.row(&mut outcomes)).collect(),

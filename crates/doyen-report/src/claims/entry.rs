@@ -9,7 +9,7 @@ use doyen_core::time::Span;
 use serde::{Deserialize, Serialize};
 
 use super::trial::{evaluated, resolve, scenario, sizes, variables};
-use super::{Literature, Runner, same};
+use super::{Literature, measure, same};
 use crate::plan::axis::Axis;
 use doyen_sim::metrics::Outcome;
 use doyen_sim::scenario::Case;
@@ -95,7 +95,7 @@ pub struct Selection {
 }
 
 /// What an entry costs with every algorithm. A size that a case does not suit is left out.
-pub fn entry_tables(selection: &Selection, runner: Runner<'_>) -> Vec<EntryTable> {
+pub fn entry_tables(selection: &Selection) -> Vec<EntryTable> {
     let mut written = Literature::read().entry;
     let is_wanted = |case: &&Written| {
         selection.cases.is_empty() || selection.cases.contains(&case.case.as_str())
@@ -108,7 +108,7 @@ pub fn entry_tables(selection: &Selection, runner: Runner<'_>) -> Vec<EntryTable
         })
         .collect();
     let all = lines.iter().flat_map(|(_, lines)| lines).map(|line| line.case.clone());
-    let mut outcomes = runner(&all.collect::<Vec<_>>()).into_iter();
+    let mut outcomes = measure(&all.collect::<Vec<_>>()).into_iter();
     let table = |(algorithm, lines): (Algorithm, Vec<Line>)| EntryTable {
         algorithm: algorithm.name(),
         one_crash: algorithm.one_crash(),

@@ -1,8 +1,10 @@
 //! Answers of members: several members are asked at once, and those that take long are named.
 
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::thread::{self, JoinHandle, ScopedJoinHandle};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
+
+use doyen_sim::parallel;
 
 use super::progress::Progress;
 
@@ -23,23 +25,7 @@ pub(crate) fn in_parallel<T: Send>(
         awaited.answered(member);
         answer
     };
-    let ask_some = |some: &[String]| -> Vec<T> {
-        thread::scope(|scope| {
-            let ask = &ask;
-            let asked = some.iter().map(|member| {
-                let asking = thread::Builder::new().spawn_scoped(scope, move || ask(member));
-                // Without a thread one after the other.
-                asking.map_err(|_| ask(member))
-            });
-            let asked: Vec<_> = asked.collect();
-            let answer = |asked: Result<ScopedJoinHandle<'_, T>, T>| match asked {
-                Ok(asking) => asking.join().expect("a question does not panic"),
-                Err(answer) => answer,
-            };
-            asked.into_iter().map(answer).collect()
-        })
-    };
-    members.chunks(AT_ONCE).flat_map(ask_some).collect()
+    parallel::map(AT_ONCE, members, ask)
 }
 
 /// Asks one member, or the node itself, which may ask another one.

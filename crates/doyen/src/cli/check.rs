@@ -20,6 +20,7 @@ use doyen_core::config::Mode;
 use doyen_core::config::rules::Rule;
 use doyen_core::registry::Algorithm;
 use doyen_core::time::Span;
+use doyen_sim::parallel;
 use doyen_sim::scenario::{Case, MemberList, Scenario};
 use doyen_sim::time::Time;
 
@@ -566,8 +567,7 @@ impl Check {
     }
 
     fn threads(&self) -> usize {
-        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-        self.threads.unwrap_or_else(cores)
+        self.threads.unwrap_or_else(parallel::processors)
     }
 
     fn plan(&self, scope: Option<Scope>) -> Result<Plan> {

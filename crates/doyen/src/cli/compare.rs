@@ -18,8 +18,6 @@ use doyen_report::plan::{
 use doyen_report::report::{self, Page, Section};
 use doyen_report::row::{self, Row};
 use doyen_report::sweep;
-use doyen_sim::metrics::Outcome;
-use doyen_sim::scenario::Case;
 use serde::Serialize;
 use serde_json::json;
 
@@ -124,7 +122,7 @@ impl Compare {
 
     fn run_literature(&self) -> Result<Answer> {
         let tables = self.run_tables(
-            || (claims::tables(&in_parallel), claims::claims(Purpose::Elects, &in_parallel)),
+            || (claims::tables(), claims::claims(Purpose::Elects)),
             |table: &Table| (table.algorithm, &table.rows),
             |tables, claims| {
                 let sections = report::sections(tables, claims);
@@ -144,11 +142,11 @@ impl Compare {
         };
         // The verdicts are about what the sources print, at sizes of their own.
         let claims = || match selection == Selection::default() {
-            true => claims::claims(Purpose::Excludes, &in_parallel),
+            true => claims::claims(Purpose::Excludes),
             false => Vec::new(),
         };
         let tables = self.run_tables(
-            || (claims::entry_tables(&selection, &in_parallel), claims()),
+            || (claims::entry_tables(&selection), claims()),
             |table: &EntryTable| (table.algorithm, &table.rows),
             |tables, claims| {
                 let sections = report::entry_sections(tables, claims);
@@ -247,13 +245,6 @@ fn page_of(name: &str, plan: &str, sections: Vec<Section>, flags: &str) -> Resul
 fn run_sweep(plan: &Plan, limits: &Limits) -> Result<Vec<Row>> {
     let progress = Progress::bar(plan.size().runs, "runs");
     sweep::run(plan, limits, |done| progress.set_position(done)).map_err(|error| anyhow!(error))
-}
-
-/// Measures cases on all cores, and returns the results in their order.
-fn in_parallel(cases: &[Case]) -> Vec<Outcome> {
-    use rayon::prelude::*;
-
-    cases.par_iter().with_max_len(1).map(claims::measure).collect()
 }
 
 fn limits() -> Limits {

@@ -42,7 +42,8 @@ pub(crate) fn on_child_change(handler: impl FnMut() + Send + 'static) -> Result<
 fn on<const N: usize>(kinds: [i32; N], mut handler: impl FnMut() + Send + 'static) -> Result<()> {
     let mut signals = Signals::new(kinds)?;
     let handle = move || signals.forever().for_each(|_| handler());
-    std::thread::Builder::new().name("doyen-signals".to_owned()).spawn(handle)?;
+    let thread = std::thread::Builder::new().name("doyen-signals".to_owned());
+    thread.spawn(handle).context("cannot start a thread")?;
     Ok(())
 }
 

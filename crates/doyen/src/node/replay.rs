@@ -363,11 +363,12 @@ impl Replayer {
     /// Compares the effects with those in the trace, and checks them.
     fn conclude(&mut self, at: u64, event: String, then: &[String]) {
         let now = told::<Process>(self.effects.list());
-        if let Some(difference) = difference(then, &now) {
+        let name = |id| name_in(&self.names, id);
+        let describe = |effect| words::describe(effect, &name);
+        let did: Vec<String> = self.effects.list().iter().map(describe).collect();
+        if let Some(difference) = difference(then, &now, &did) {
             self.find(format!("{event}: {difference}; {}", self.why_it_differs()));
         }
-        let name = |id| name_in(&self.names, id);
-        let did = self.effects.list().iter().map(|effect| words::describe(effect, &name)).collect();
         let mut effects = std::mem::take(&mut self.effects);
         let Ok(()) = apply(effects.drain(), self);
         let rules = effects.rules().to_vec();
@@ -443,14 +444,24 @@ fn name_in(names: &BTreeMap<NodeId, String>, id: NodeId) -> String {
     names.get(&id).cloned().unwrap_or_else(|| id.to_string())
 }
 
-/// The first effect that differs.
-fn difference(then: &[String], now: &[String]) -> Option<String> {
+/// The first effect that differs: its kind in the trace, and what it is `now`, in words.
+fn difference(then: &[String], now: &[String], in_words: &[String]) -> Option<String> {
     let place = (0..then.len().max(now.len())).find(|&place| then.get(place) != now.get(place))?;
-    let said = |effects: &[String]| {
-        effects.get(place).map_or("nothing".to_owned(), |it| format!("`{it}`"))
-    };
     let nth = place + 1;
-    Some(format!("effect {nth} was {} in the trace and is {} now", said(then), said(now)))
+    let kind = |text: &String| {
+        let name = text.split(|it: char| !it.is_alphanumeric()).next().unwrap_or_default();
+        name.to_lowercase()
+    };
+    Some(match (then.get(place).map(kind), in_words.get(place)) {
+        (Some(then), Some(now)) => {
+            format!("effect {nth} is not the one in the trace ({then}); now: {now}")
+        }
+        (Some(then), None) => format!("effect {nth} of the trace ({then}) does not follow now"),
+        (None, now) => {
+            let now = now.map_or("nothing", String::as_str);
+            format!("effect {nth} is not in the trace; now: {now}")
+        }
+    })
 }
 
 fn name(timer: &impl Debug) -> String {

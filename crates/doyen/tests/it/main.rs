@@ -31,6 +31,7 @@ mod init;
 mod interrupt;
 mod lab;
 mod lease_file;
+mod limits;
 mod lock;
 mod members;
 mod netns;

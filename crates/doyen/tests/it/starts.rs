@@ -19,7 +19,7 @@ fn single() -> Trial {
 }
 
 /// Has the shell do something before it becomes the node.
-fn after(script: &str) -> Vec<String> {
+pub(crate) fn after(script: &str) -> Vec<String> {
     ["sh", "-c", &format!("{script}; exec \"$@\""), "sh"].map(str::to_owned).to_vec()
 }
 
@@ -343,7 +343,7 @@ fn a_configuration_that_others_can_write_is_not_run() {
 }
 
 /// What the command of a process begins with that runs as another user; none if this cannot be done here.
-fn by_user(id: u32) -> Option<Vec<String>> {
+pub(crate) fn by_user(id: u32) -> Option<Vec<String>> {
     let id = id.to_string();
     let words = ["setpriv", "--reuid", &id, "--regid", &id, "--clear-groups"].map(str::to_owned);
     let tried = Command::new(&words[0]).args(&words[1..]).args([program(), "help"]).output();

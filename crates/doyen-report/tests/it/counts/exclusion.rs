@@ -7,7 +7,7 @@ use doyen_core::registry::Algorithm::{
     self, Centralised, Lamport, Maekawa, Raymond, RicartAgrawala, SuzukiKasami, TokenRing, Voting,
 };
 use doyen_core::time::Span;
-use doyen_report::claims::{EntryRow, Selection, entry_tables, one_by_one};
+use doyen_report::claims::{EntryRow, Selection, entry_tables};
 use doyen_report::exclusion::Summary;
 use doyen_report::formula;
 use doyen_sim::fault::{Fault, LinkOverride};
@@ -726,7 +726,7 @@ fn one_candidate(algorithm: Algorithm) -> Scenario {
 #[test]
 fn the_tables_of_the_documents_show_what_is_measured() {
     let selection = Selection { members: vec![9], cases: vec!["idle", "saturated"] };
-    let tables = entry_tables(&selection, &one_by_one);
+    let tables = entry_tables(&selection);
     let measured = |name: &str, case: &str, of_row: fn(&EntryRow) -> Option<f64>| -> Vec<String> {
         let algorithm = name.split('`').nth(1).expect("an algorithm");
         let table = tables.iter().find(|table| table.algorithm == algorithm).expect(algorithm);

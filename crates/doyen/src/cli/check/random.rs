@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail};
 use doyen_check::campaign::shrink::{self, Shrunk};
 use doyen_check::campaign::{self, Campaign, Failure, GenerateError, Report};
 use doyen_check::counterexample::Counterexample;
@@ -83,6 +83,7 @@ fn make(check: &Check) -> Result<Result<Finished, GenerateError>> {
     }
     let mut campaign = Campaign {
         lasting: flags.lasting,
+        threads: check.threads(),
         without: check.parts.without,
         ..Campaign::new(base, flags.runs, flags.seed)
     };
@@ -101,16 +102,13 @@ fn make(check: &Check) -> Result<Result<Finished, GenerateError>> {
             campaign::run_one(&campaign, number)
         }
         None => {
-            let threads = check.threads();
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-            let pool = pool.with_context(|| format!("cannot start {threads} threads"))?;
             let progress = Progress::bar(flags.runs, "random runs");
             let go_on = |made: u64| {
                 progress.set_position(made);
                 let has_time = check.max_time.is_none_or(|most| began.elapsed() < most);
                 has_time && !stop.load(Ordering::Relaxed)
             };
-            pool.install(|| campaign::run(&campaign, go_on))
+            campaign::run(&campaign, go_on)
         }
     };
     let report = match made {
