@@ -1,12 +1,12 @@
 //! Explores the quorum as far as time and memory go: `make check-quorum`.
 //!
-//! The voting rules alone to the end, and sessions with one replacement; leases and promises, and the whole, until
+//! The voting rules alone to the end, and sessions with one replacement; leases and vote leases, and the whole, until
 //! everything has been seen or a limit is reached, and then says how deep that was. Whatever comes of one, the others are
 //! explored too; it fails at the end if something is violated, or if what must end did not. See `part.rs` for what is
 //! explored, and docs/quorum.md for what came of it.
 //!
 //! ```console
-//! $ cargo bench -p doyen-sim --bench explore_quorum -- seconds=600 megabytes=8000 only=leases
+//! $ cargo bench -p doyen-check --bench explore_quorum -- seconds=600 megabytes=8000 only=leases
 //! ```
 
 use std::process::ExitCode;
@@ -17,6 +17,7 @@ use doyen_check::budget::Budget;
 use doyen_check::part::{Part, Scope};
 use doyen_check::search::{Limits, Plan, Progress};
 use doyen_check::{Report, Rules, Timers};
+use doyen_sim::parallel;
 
 /// An exploration: what it is in words, how many members there are, what may happen, and whether it must come to an end.
 struct Subject {
@@ -41,6 +42,9 @@ fn subjects() -> Vec<Subject> {
     };
     let operated: fn(&mut Budget) = |budget| {
         (budget.transfers, budget.commands, budget.rejoins) = (1, 1, 1);
+    };
+    let paused: fn(&mut Budget) = |budget| {
+        (budget.crashes, budget.restarts, budget.commands) = (0, 0, 1);
     };
     vec![
         subject("votes, 3 members, 3 terms, 1 crash", 3, once(rules(Part::Votes, 3)), true),
@@ -84,6 +88,7 @@ fn subjects() -> Vec<Subject> {
             false,
         ),
         subject("whole, 3 members, 2 terms", 3, whole.clone(), false),
+        subject("whole, 3 members, 2 terms, 1 pause", 3, with(&whole, paused), false),
         subject("whole, 3 members, 2 terms, operated", 3, with(&whole, operated), false),
     ]
 }
@@ -101,7 +106,7 @@ impl Subject {
     fn explore(&self, limits: Limits) -> Report {
         let scope = self.rules.scope.expect("a part of the quorum");
         let case = scope.scenario(self.members).resolve().expect("a scene that makes sense");
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = parallel::processors();
         let plan = Plan { reduce: true, threads, limits };
         doyen_check::check(&case, &self.rules, &plan, &|_| true)
     }

@@ -108,6 +108,19 @@ fn leases_wrong_clocks_and_the_whole_are_safe_as_far_as_a_test_goes() {
     }
 }
 
+/// As many states as it takes to notice that pauses do not hold.
+#[test]
+fn a_pause_holds_as_far_as_a_test_goes() {
+    let paused = Subject::of(Scope::new(Part::Whole))
+        .and(|budget| (budget.crashes, budget.restarts, budget.commands) = (0, 0, 1));
+    let missed = Scope { without: Some(Rule::PauseHolds), ..Scope::new(Part::Whole) };
+    let missed = Subject::of(missed).explore(true, None);
+    assert_eq!(broken(&missed), Some(Property::PausesKept));
+    let report = paused.explore(true, Some(missed.progress.states));
+    assert_eq!(broken(&report), None);
+    assert!(report.progress.depth >= missed.progress.depth, "{:?}", report.progress);
+}
+
 /// With one term there is an end to both ways.
 #[test]
 fn with_and_without_reductions_everything_is_seen_and_holds() {
