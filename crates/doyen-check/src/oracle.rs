@@ -286,7 +286,7 @@ impl Oracle {
         let present = || self.present.iter().map(|&position| self.members[position as usize]);
         let seen = || present().zip(views).filter_map(|(who, &view)| Some((who, view?)));
         let believes = |(who, view): (Watched, View)| {
-            Fact::new(who.entry.id, format!("{} since {}", belief(view), who.since))
+            Fact::new(who.entry.id, format!("{} (since {})", belief(view), who.since))
         };
         let mut unserved = seen().filter(|(_, view)| view.section == Section::Waiting).peekable();
         if unserved.peek().is_some() {
@@ -366,8 +366,8 @@ impl Monitor for Oracle {
                 .map(|(_, other)| other);
             if let Some(&Watched { entry, leads: Some(since), .. }) = other {
                 let evidence = vec![
-                    Fact::new(entry.id, format!("leads since {since}")),
-                    Fact::new(id, format!("leads since {at}")),
+                    Fact::new(entry.id, format!("leads (since {since})")),
+                    Fact::new(id, format!("leads (since {at})")),
                 ];
                 self.found(Property::OneLeader, at, evidence);
             }
@@ -572,7 +572,7 @@ mod tests {
         oracle.view_changed(Time(1), 2, leading(3, 1));
         oracle.view_changed(Time(5), 0, leading(1, 2));
         assert_eq!(broken(&oracle), Some((Property::OneLeader, Time(5))));
-        assert_eq!(facts(&oracle), ["3 leads since 1ns", "1 leads since 5ns"]);
+        assert_eq!(facts(&oracle), ["3 leads (since 1ns)", "1 leads (since 5ns)"]);
     }
 
     #[test]
@@ -639,8 +639,8 @@ mod tests {
         assert_eq!(
             facts(&oracle),
             [
-                "1 takes part in an election since 6ms",
-                "2 takes part in an election since 7ms",
+                "1 takes part in an election (since 6ms)",
+                "2 takes part in an election (since 7ms)",
                 "2 called the last of 18 elections at 49ms",
                 "3 sent the last election message, OK to 2, at 50ms",
             ]

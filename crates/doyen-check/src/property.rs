@@ -435,7 +435,7 @@ pub(crate) fn belief(view: View) -> String {
     match (view.role, view.leader) {
         (Role::Candidate, _) => "takes part in an election".to_owned(),
         (Role::Leader, _) => "leads".to_owned(),
-        (Role::Retiring, _) => "leads, and is about to hand over".to_owned(),
+        (Role::Retiring, _) => "leads, and is about to transfer leadership".to_owned(),
         (Role::Follower, Some(leader)) => format!("follows {leader}"),
         (Role::Follower, None) => "knows no leader".to_owned(),
     }
