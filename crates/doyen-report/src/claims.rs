@@ -314,7 +314,8 @@ mod tests {
             );
             let statement: Statement = toml::from_str(&text).unwrap();
             let trials = statement.trials();
-            let mut outcomes = trials.iter().flat_map(Trial::cases).map(measure);
+            let cases: Vec<Case> = trials.iter().flat_map(Trial::cases).cloned().collect();
+            let mut outcomes = measure(&cases).into_iter();
             let values: Vec<f64> = trials.iter().map(|trial| trial.value(&mut outcomes)).collect();
             statement.judge(&trials, &values).verdict
         };

@@ -128,7 +128,7 @@ fn a_run_that_panics_is_named_and_takes_no_other_with_it() {
         assert_ne!(run, 6, "six is too many");
         Ok(run)
     };
-    let made = each(&[5, 6, 7], |run| make(run, || sound(run)));
+    let made = parallel::map(2, &[5, 6, 7], |&run| make(run, || sound(run)));
     assert_eq!((&made[0], &made[2]), (&Ok(5), &Ok(7)));
     let error = made[1].clone().unwrap_err();
     assert!(error.panicked && error.run == 6, "{error:?}");
