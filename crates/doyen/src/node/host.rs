@@ -514,7 +514,7 @@ impl Host {
         status.set_view(self.member.view(), self.lease_deadline());
         status.set_diagnostics(diagnostics, &reachable);
         status.set_network(&self.network, &reachable);
-        status.set_unreachable_since(|id| self.reachability.lost_at(id));
+        status.set_unreachable_since(&self.network, |id| self.reachability.lost_at(id));
         let lasting = |since| now.since(since).as_millis() as u64;
         status.work_ms = self.publisher.work_since().map(lasting);
         status.retiring_ms = self.publisher.retiring_since().map(lasting);

@@ -319,7 +319,7 @@ pub struct MemberStatus {
     /// How long this node has not reached it, in milliseconds; null if it reaches it.
     #[serde(default)]
     pub unreachable_ms: Option<u64>,
-    /// Whether its datagrams arrive although it is unreachable: it does not answer what this node sends.
+    /// Whether its datagrams still arrive although it is unreachable: it does not answer what this node sends.
     #[serde(default)]
     pub arrives: bool,
     /// How long ago its last datagram arrived, in milliseconds.
@@ -499,13 +499,18 @@ impl Status {
     }
 
     /// Since when members are unreachable.
-    pub(super) fn set_unreachable_since(&mut self, lost_at: impl Fn(NodeId) -> Option<Moment>) {
+    pub(super) fn set_unreachable_since(
+        &mut self,
+        network: &Network,
+        lost_at: impl Fn(NodeId) -> Option<Moment>,
+    ) {
         let now = Moment::now();
         for member in self.members.iter_mut().filter(|member| !member.reachable) {
-            let lasting = lost_at(member.id).map(|at| now.since(at).as_millis() as u64);
+            let lost_at = lost_at(member.id);
+            let lasting = lost_at.map(|at| now.since(at).as_millis() as u64);
             member.unreachable_ms = Some(lasting.unwrap_or_default());
-            let last_seen = member.last_seen_ms.filter(|_| member.rejected.is_none());
-            member.arrives = last_seen.zip(lasting).is_some_and(|(ago, lasting)| ago < lasting);
+            let peer = network.peer(member.id).filter(|_| member.rejected.is_none());
+            member.arrives = peer.zip(lost_at).is_some_and(|(peer, at)| peer.arrives(at, now));
         }
     }
 

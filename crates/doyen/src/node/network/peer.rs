@@ -99,6 +99,13 @@ impl Peer {
         by_algorithm.unwrap_or_else(|| now.since(last) <= UNREACHABLE) && !self.config_mismatch
     }
 
+    /// Whether its datagrams still arrive although it has been unreachable since `lost_at`: then they pass in one direction
+    /// only. Of a process that started later this is not known: it may end, and start again, before it can answer.
+    pub(in crate::node) fn arrives(&self, lost_at: Moment, now: Moment) -> bool {
+        let is_recent = |seen: Moment| seen > lost_at && now.since(seen) <= UNREACHABLE;
+        self.last_seen.is_some_and(is_recent) && self.met_at.is_some_and(|met| met < lost_at)
+    }
+
     /// Where it is, once its present process has been met.
     pub(in crate::node) fn observed_address(&self) -> Option<SocketAddr> {
         self.met.and_then(|_| self.address.or(self.configured))
