@@ -81,6 +81,25 @@ fn each_difference_is_one_finding() {
     assert_eq!(rejoins, of_n2(Severity::Must, "lost its state and rejoins"));
 }
 
+#[test]
+fn a_member_that_rejoins_is_not_said_to_be_cut_off() {
+    let mut asked = diagnosis(1, &["aa"]);
+    asked["status"]["members"][1]["reachable"] = json!(false);
+    asked["status"]["members"][1]["arrives"] = json!(true);
+    let mut second = diagnosis(2, &["aa"]);
+    second["status"]["rejoining"] = json!(true);
+    let [asked, second] =
+        [asked, second].map(|it| serde_json::from_value::<Diagnosis>(it).expect("a diagnosis"));
+    let all = [("n1", asked.clone()), ("n2", second)].map(|(name, answer)| Examined {
+        name: name.to_owned(),
+        answer: Ok(answer),
+        clock_offset_ms: 0,
+    });
+    let found = findings(&asked, &all);
+    let [finding] = &found[..] else { panic!("{found:?}") };
+    assert_eq!(finding.problem, "lost its state and rejoins");
+}
+
 /// The election is well, and the service is not.
 #[test]
 fn what_fails_under_the_lease_is_found() {
