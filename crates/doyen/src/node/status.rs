@@ -113,6 +113,10 @@ pub struct Status {
     pub succession: Vec<NodeId>,
     /// All members, by id.
     pub members: Vec<MemberStatus>,
+    /// How long it takes until members have told each other that one is unreachable, in milliseconds; 0 if they do not report
+    /// that, and of an older release.
+    #[serde(default)]
+    pub learns_within_ms: u64,
     /// When the loop published it, by this machine's clock. Clients do not get it.
     #[serde(skip)]
     pub taken_at: Moment,
@@ -436,6 +440,7 @@ impl Status {
             next: None,
             succession: Vec::new(),
             members: members.collect(),
+            learns_within_ms: 0,
             taken_at: Moment::now(),
         }
     }
@@ -461,6 +466,7 @@ impl Status {
             remaining_ms: diagnostics.pause_remaining.map_or(0, millis),
         });
         self.preemption = diagnostics.preemption;
+        self.learns_within_ms = millis(diagnostics.learns_within);
         self.next = diagnostics.next;
         self.named_successor = diagnostics.pending_transfer.and_then(|(_, successor)| successor);
         self.succession = diagnostics.succession;
