@@ -148,10 +148,14 @@ fn members_of_which_none_may_lead_say_why() {
     trial.follow(2, &[1, 2, 3]);
     trial.kill(2);
     for (member, drained) in [
-        (1, "n3 is drained: `doyen undrain n3` lets it lead"),
+        (
+            1,
+            "n3 is drained (it leads if no other can, unless drained with --never): `doyen undrain n3` lets it lead",
+        ),
         (3, "n3 is drained until `undrain`: it never leads"),
     ] {
-        let why = format!("no reachable member may lead: n1 is a witness; {drained}\n");
+        let why =
+            format!("every reachable member is a witness or drained: n1 is a witness; {drained}\n");
         trial.wait(&why, || {
             printed(&trial.command(member, &["status"])).contains(&why).then_some(())
         });
@@ -159,7 +163,7 @@ fn members_of_which_none_may_lead_say_why() {
     let diagnosed = printed(&trial.command(1, &["doctor"]));
     for finding in [
         "must    n3: is drained until `undrain`\n        `doyen undrain n3`",
-        "must    n1: knows no leader: no reachable member may lead: n1 is a witness; n3 is drained",
+        "must    n1: knows no leader: every reachable member is a witness or drained: n1 is a witness; n3 is drained",
     ] {
         assert!(diagnosed.contains(finding), "{diagnosed}");
     }
