@@ -366,26 +366,52 @@ fn a_history_that_cannot_be_read_is_moved_aside() {
     }
 }
 
+/// n1 leads three members, of which the others would not yield to it.
+fn led_by_the_lowest() -> Trial {
+    let trial = Trial::start(&Plan { preemption: "never", ..Plan::default() });
+    let leader = trial.agree(&[1, 2, 3]);
+    if leader != 1 {
+        // Another one, of a higher rank, is elected when n1 is lost.
+        trial.transfer(leader, 1);
+        trial.follow(1, &[1, 2, 3]);
+    }
+    trial
+}
+
+/// What these members together have measured as downtime, in seconds.
+fn downtime(trial: &Trial, members: &[usize]) -> Option<u64> {
+    members.iter().map(|&member| trial.metric(member, "doyen_downtime_seconds_sum", "")).sum()
+}
+
 /// What the leader sent before its lease was over lies in the buffers of those that were stopped. They read it when they
 /// continue, and it is no sign that it still led.
 #[test]
 fn a_time_without_a_leader_is_measured_though_the_successor_was_stopped() {
-    let trial = Trial::start(&Plan { preemption: "never", ..Plan::default() });
-    let leader = trial.agree(&[1, 2, 3]);
-    if leader != 1 {
-        // Another one, of a higher rank, is elected when they continue.
-        trial.transfer(leader, 1);
-        trial.follow(1, &[1, 2, 3]);
-    }
-    let measured = |members: &[usize]| -> Option<u64> {
-        members.iter().map(|&member| trial.metric(member, "doyen_downtime_seconds_sum", "")).sum()
-    };
-    let before = trial.wait("metrics", || measured(&[1, 2, 3]));
+    let trial = led_by_the_lowest();
+    let before = trial.wait("metrics", || downtime(&trial, &[1, 2, 3]));
     [2, 3].iter().for_each(|&member| trial.signal(member, Signal::STOP));
     std::thread::sleep(Duration::from_secs(4));
     [2, 3].iter().for_each(|&member| trial.signal(member, Signal::CONT));
     trial.agree(&[1, 2, 3]);
     trial.wait("three of the four seconds are in the histogram of one member", || {
-        measured(&[1, 2, 3]).filter(|&after| after >= before + 3)
+        downtime(&trial, &[1, 2, 3]).filter(|&after| after >= before + 3)
+    });
+}
+
+/// The same, if the leader dies meanwhile: a successor reads more heartbeats than it takes in a turn, and follows the dead
+/// leader for the length of a lease.
+#[test]
+fn a_death_is_not_as_late_as_a_stopped_successor_reads_the_last_heartbeat() {
+    let mut trial = led_by_the_lowest();
+    let before = trial.wait("metrics", || downtime(&trial, &[2, 3]));
+    trial.signal(3, Signal::STOP);
+    std::thread::sleep(Duration::from_secs(5));
+    trial.signal(2, Signal::STOP);
+    trial.kill(1);
+    std::thread::sleep(Duration::from_secs(4));
+    [2, 3].iter().for_each(|&member| trial.signal(member, Signal::CONT));
+    trial.agree(&[2, 3]);
+    trial.wait("three of the four seconds are in the histogram of one member", || {
+        downtime(&trial, &[2, 3]).filter(|&after| after >= before + 3)
     });
 }
