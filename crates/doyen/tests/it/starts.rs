@@ -208,6 +208,15 @@ fn no_limit_of_file_descriptors_makes_it_panic() {
 }
 
 #[test]
+fn a_rejoin_that_may_open_too_few_files_may_be_tried_again() {
+    let mut trial = single();
+    trial.begin_with(1, after("ulimit -n 16"));
+    trial.begin_rejoin(1, &[]);
+    assert_eq!(trial.wait_for_end(1), Some(1), "{}", trial.log(1));
+    assert!(trial.log(1).contains("more file descriptors"), "{}", trial.log(1));
+}
+
+#[test]
 fn no_limit_of_file_descriptors_makes_a_client_of_locks_panic() {
     let mut ended = Vec::new();
     for limit in 8..=40 {
