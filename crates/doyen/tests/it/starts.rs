@@ -406,6 +406,36 @@ fn a_folder_of_another_user_is_not_used_and_the_error_says_what_to_do() {
 }
 
 #[test]
+fn another_user_gives_no_command_though_the_admin_socket_was_opened_to_all() {
+    let Some(nobody) = by_user(65_534) else { return };
+    let mut trial = single();
+    trial.run(1);
+    trial.follow(1, &[1]);
+    let folder = trial.folder_of(1).to_owned();
+    let set_mode = |path: &Path, mode| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    for opened in [folder.parent().unwrap(), &folder, &folder.join("state")] {
+        set_mode(opened, 0o755);
+    }
+    set_mode(&folder.join("state/admin.sock"), 0o666);
+    let output = Command::new(&nobody[0])
+        .args(&nobody[1..])
+        .args([program(), "undrain", "--config"])
+        .arg(folder.join("doyen.toml"))
+        .output()
+        .unwrap();
+    let said = complaint(&output);
+    let why = "user 65534 may not give commands to this node, which runs as user 0: only that user and root may";
+    assert!(!output.status.success() && said.contains(why), "{said}");
+    assert_eq!(trial.metric(1, "doyen_admin_calls_total", "wrong-user"), Some(1));
+    let line = format!("rejected command `undrain` from admin.sock (uid 65534): {why}");
+    assert!(trial.log(1).contains(&line), "{}", trial.log(1));
+    let accepted = trial.command(1, &["undrain"]);
+    assert!(accepted.status.success(), "{}", complaint(&accepted));
+}
+
+#[test]
 fn a_new_configuration_is_for_its_owner_to_write_whatever_the_umask() {
     let folder = new_folder();
     let script = format!(
