@@ -7,7 +7,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use crate::support::{Plan, Trial, complaint, has_ended, new_folder, program, skip};
 use doyen::guardian::lease_file::LeaseFile;
@@ -487,24 +487,40 @@ fn the_journal_gets_priorities_and_no_line_that_a_client_made() {
     assert!(!log.lines().any(has_time), "{log}");
 }
 
-#[test]
-fn it_leaves_no_core_dump() {
-    let trial = single();
-    // What the kernel would write to a file here, or hand to a program, it reports as dumped.
+/// How a command ends that is aborted once it is ready. What the kernel would write to a file here, or hand to a program, it
+/// reports as dumped.
+fn aborted(arguments: &[&str], wait_until_ready: impl FnOnce(&mut Child)) -> (Option<i32>, bool) {
     let folder = new_folder();
-    let mut node = Command::new("sh")
-        .args(["-c", "ulimit -c unlimited; exec \"$@\"", "sh", program(), "node", "--config"])
-        .arg(trial.folder_of(1).join("doyen.toml"))
-        .args(["--http", trial.url(1).trim_start_matches("http://")])
+    let mut process = Command::new("sh")
+        .args(["-c", "ulimit -c unlimited; exec \"$@\"", "sh", program()])
+        .args(arguments)
         .current_dir(&folder)
+        .env("TMPDIR", &folder)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    trial.wait("it runs", || trial.get(1, "/livez"));
-    kill_process(Pid::from_child(&node), Signal::ABORT).unwrap();
-    let status = node.wait().unwrap();
-    assert_eq!((status.signal(), status.core_dumped()), (Some(6), false));
+    wait_until_ready(&mut process);
+    kill_process(Pid::from_child(&process), Signal::ABORT).unwrap();
+    let status = process.wait().unwrap();
     let _ = fs::remove_dir_all(folder);
+    (status.signal(), status.core_dumped())
+}
+
+#[test]
+fn what_has_keys_leaves_no_core_dump() {
+    let trial = single();
+    let config = trial.folder_of(1).join("doyen.toml");
+    let http = trial.url(1).trim_start_matches("http://");
+    let node = ["node", "--config", config.to_str().unwrap(), "--http", http];
+    let ended = aborted(&node, |_| drop(trial.wait("it runs", || trial.get(1, "/livez"))));
+    assert_eq!(ended, (Some(6), false), "node");
+    let ended = aborted(&["lab", "--members", "1"], |lab| {
+        let mut lines = BufReader::new(lab.stdout.take().unwrap()).lines().map_while(Result::ok);
+        assert!(lines.any(|line| line.starts_with("open ")), "it runs");
+    });
+    assert_eq!(ended, (Some(6), false), "lab");
 }
 
 /// Whether a process has these bytes anywhere in its memory that it may write; none if this may not be read.
