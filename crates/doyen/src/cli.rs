@@ -159,6 +159,22 @@ commands! {
     Admin(commands::Admin);
 }
 
+impl Command {
+    /// Whether this process reads or creates keys of a cluster.
+    fn has_keys(&self) -> bool {
+        matches!(
+            self,
+            Self::Lab(_)
+                | Self::Cluster(_)
+                | Self::Init(_)
+                | Self::Keygen(_)
+                | Self::Node(_)
+                | Self::Run(_)
+                | Self::Rejoin(_)
+        )
+    }
+}
+
 pub(crate) fn main() -> ExitCode {
     match run() {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
@@ -188,6 +204,9 @@ fn run() -> Result<Answer> {
         Ok(arguments) => arguments,
         Err(error) => return explain(error),
     };
+    if arguments.command.has_keys() {
+        system::protect_memory()?;
+    }
     arguments.command.run()
 }
 

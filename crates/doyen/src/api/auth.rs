@@ -1,10 +1,11 @@
 //! Authorization of admin commands.
 //!
-//! A command that comes over the admin socket needs nothing else. Over HTTP commands are rejected unless that is switched
-//! on, and need the admin secret, a file in the state folder that only the node's user can read: a process that can
-//! read it could stop the node as well. The headers `Host` and `Origin` are checked besides: a web page that is open on
-//! this machine can send requests to loopback too, and with DNS rebinding its browser believes that the page comes from
-//! here; but the browser says which host name it used, and where the page came from.
+//! A command that comes over the admin socket needs no secret: the kernel says which user has opened the connection, and only
+//! the node's own user and root may give one, whatever the mode of the socket has become. Over HTTP commands are rejected
+//! unless that is switched on, and need the admin secret, a file in the state folder that only the node's user can read: a
+//! process that can read it could stop the node as well. The headers `Host` and `Origin` are checked besides: a web page that
+//! is open on this machine can send requests to loopback too, and with DNS rebinding its browser believes that the page comes
+//! from here; but the browser says which host name it used, and where the page came from.
 //!
 //! On loopback no other request with a foreign name in `Host` is answered either. An address in `Host` is never foreign:
 //! rebinding needs a name. A client that sends no `Host` is not a browser.
@@ -22,6 +23,7 @@ use std::sync::{PoisonError, RwLock};
 use axum::http::request::Parts;
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName, Method, header};
+use rustix::process::geteuid;
 use sha2::{Digest, Sha256};
 
 use super::problem::{Kind, Problem};
@@ -189,7 +191,7 @@ impl Auth {
     /// Whether a request may give a command. `name`: that of this member.
     pub(super) fn check(&self, parts: &Parts, name: &str) -> Result<(), Problem> {
         match parts.extensions.get() {
-            Some(ConnInfo::AdminSocket { .. }) => return Ok(()),
+            Some(&ConnInfo::AdminSocket { uid }) => return check_user(uid, geteuid().as_raw()),
             // Only what is listed is forwarded at all, and of that every GET only reads.
             Some(ConnInfo::Forwarded { .. }) if self.forwarded || parts.method == Method::GET => {
                 return Ok(());
@@ -268,6 +270,17 @@ impl Auth {
         let names = self.names.iter().map(String::as_str).chain(["localhost"]);
         names.into_iter().any(|known| known.trim_end_matches('.').eq_ignore_ascii_case(name))
     }
+}
+
+/// Whether the user at the other end of the admin socket may give commands to a node that runs as `own`.
+fn check_user(uid: u32, own: u32) -> Result<(), Problem> {
+    if [0, own].contains(&uid) {
+        return Ok(());
+    }
+    let detail = format!(
+        "user {uid} may not give commands to this node, which runs as user {own}: only that user and root may"
+    );
+    Err(Kind::WrongUser.with_detail(detail))
 }
 
 /// The address that a host is, if it is not a name.
@@ -478,6 +491,21 @@ mod tests {
         };
         assert_eq!([status(true, Method::POST), status(true, Method::GET)], [200, 200]);
         assert_eq!([status(false, Method::POST), status(false, Method::GET)], [403, 200]);
+    }
+
+    #[test]
+    fn over_the_admin_socket_only_the_own_user_and_root_give_commands() {
+        let own = geteuid().as_raw();
+        for (uid, expected) in [(own, 200), (0, 200), (own + 1, 403), (u32::MAX, 403)] {
+            let mut parts = parts(LOCAL, "/v1/resign", &[]);
+            parts.extensions.insert(ConnInfo::AdminSocket { uid });
+            assert_eq!(status_of(auth().check(&parts, "n1")), expected, "user {uid}");
+        }
+        let problem = check_user(1000, 997).expect_err("another user");
+        assert_eq!(
+            problem.detail,
+            "user 1000 may not give commands to this node, which runs as user 997: only that user and root may"
+        );
     }
 
     #[test]

@@ -193,10 +193,11 @@ fn replaces_transfer(status: &Status) -> Option<String> {
     ))
 }
 
-/// Says that another member is preferred: it takes over again at once.
+/// Says that another member is preferred: it takes over again at once, unless a penalty outweighs that.
 fn preferred_over(status: &Status, leader: NodeId) -> Option<String> {
     let preferred = status.preference.filter(|it| it.member != leader)?;
-    let name = &status.member(preferred.member).filter(|it| it.eligible && it.reachable)?.name;
+    let could = |it: &&MemberStatus| it.eligible && it.reachable && it.recent_failures == 0;
+    let name = &status.member(preferred.member).filter(could)?.name;
     let left = seconds(preferred.remaining_ms.div_ceil(1000));
     Some(format!(
         "{name} is preferred for another {left} and takes over again at once; `doyen prefer {name} --for 0s` ends that"

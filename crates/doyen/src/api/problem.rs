@@ -64,6 +64,7 @@ kinds! {
     BadTime = "bad-time", 422, "Not a usable time";
     WrongHost = "wrong-host", 421, "Wrong host";
     WrongOrigin = "wrong-origin", 403, "Wrong origin";
+    WrongUser = "wrong-user", 403, "Wrong user";
     Unauthorized = "unauthorized", 401, "Admin secret required";
     TermMismatch = "term-mismatch", 412, "Another term";
     NotLeader = "not-leader", 409, "Not the leader";

@@ -60,7 +60,7 @@ pub(super) enum ConnInfo {
         local: SocketAddr,
         peer: SocketAddr,
     },
-    /// The admin socket, to which only the node's user and root can connect.
+    /// The admin socket, and the user who has connected to it.
     AdminSocket {
         uid: u32,
     },

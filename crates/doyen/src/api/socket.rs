@@ -1,7 +1,7 @@
 //! The admin socket: a Unix socket in the state folder, for admin commands without a secret.
 //!
-//! Its mode is 0600, so the kernel lets only the node's user and root connect, who could stop the node as well. A web page
-//! cannot reach it.
+//! Its mode is 0600, so the kernel lets only the node's user and root connect, who could stop the node as well. Should another
+//! user be let in by a later change of the mode, the user is checked once more ([`super::auth`]). A web page cannot reach it.
 
 use std::fs::{self, File, Permissions};
 use std::io;

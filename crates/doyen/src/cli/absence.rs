@@ -48,10 +48,12 @@ pub(crate) fn needs(needed: usize) -> String {
 }
 
 /// As text: that no member which this node reaches may lead, though they are enough to elect one. None if one may, as far as
-/// this node knows: a drained member leads if no other can, unless it was drained with `--never`.
+/// this node knows, or while elections are paused. A drained member leads if no other can, unless it was drained with
+/// `--never`, which is not known of others.
 pub(crate) fn none_may_lead(status: &Status) -> Option<String> {
     let reachable: Vec<&MemberStatus> = status.members.iter().filter(|it| it.reachable).collect();
-    if status.leader.is_some() || status.rejoining || reachable.len() < majority(status)? {
+    let is_idle = status.rejoining || status.pause.is_some();
+    if status.leader.is_some() || is_idle || reachable.len() < majority(status)? {
         return None;
     }
     let why_not = |member: &&MemberStatus| match member {
@@ -60,13 +62,13 @@ pub(crate) fn none_may_lead(status: &Status) -> Option<String> {
             let drain = status.drain().filter(|_| status.never_leads)?;
             Some(format!("{} {drain}", it.name))
         }
-        MemberStatus { name, eligible: false, .. } => {
-            Some(format!("{name} is drained: `doyen undrain {name}` lets it lead"))
-        }
+        MemberStatus { name, eligible: false, .. } => Some(format!(
+            "{name} is drained (it leads if no other can, unless drained with --never): `doyen undrain {name}` lets it lead"
+        )),
         _ => None,
     };
     let reasons: Option<Vec<String>> = reachable.iter().map(why_not).collect();
-    reasons.map(|reasons| format!("no reachable member may lead: {}", reasons.join("; ")))
+    reasons.map(|it| format!("every reachable member is a witness or drained: {}", it.join("; ")))
 }
 
 /// How many members the node reaches, if that is why there is no leader; nothing if the leader is missing only here.
@@ -96,7 +98,7 @@ pub(crate) fn majority(status: &Status) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::cli::testing;
@@ -120,7 +122,35 @@ mod tests {
         let led = "n3 led in term 4 when last heard, 5.0 s ago";
         let here = format!("{led}; n2 still reaches it; this node does not reach n3");
         assert_eq!(witnesses(true), [here]);
-        let nobody = "no reachable member may lead: n1 is a witness; n2 is a witness".to_owned();
-        assert_eq!(witnesses(false), [format!("{led}; this node does not reach n3"), nobody]);
+        let all =
+            "every reachable member is a witness or drained: n1 is a witness; n2 is a witness"
+                .to_owned();
+        assert_eq!(witnesses(false), [format!("{led}; this node does not reach n3"), all]);
+    }
+
+    /// What is said of reachable members of which n2 and n3 are drained and n1, this node, is a witness.
+    fn of_drained(change: impl FnOnce(&mut Value)) -> Option<String> {
+        none_may_lead(&testing::status(|status| {
+            status["leader"] = json!(null);
+            status["members"][0]["witness"] = json!(true);
+            for member in 0..3 {
+                status["members"][member]["eligible"] = json!(false);
+            }
+            change(status);
+        }))
+    }
+
+    #[test]
+    fn of_another_drained_member_it_is_not_known_that_it_never_leads() {
+        let told = "every reachable member is a witness or drained: n1 is a witness; n2 is drained (it leads if no \
+            other can, unless drained with --never): `doyen undrain n2` lets it lead; n3 is drained (it leads if no other can, \
+            unless drained with --never): `doyen undrain n3` lets it lead";
+        assert_eq!(of_drained(|_| {}).as_deref(), Some(told));
+    }
+
+    #[test]
+    fn while_elections_are_paused_that_is_why_there_is_no_leader() {
+        let pause = json!({ "number": 2, "by": 1, "remaining_ms": 60_000 });
+        assert_eq!(of_drained(|status| status["pause"] = pause), None);
     }
 }

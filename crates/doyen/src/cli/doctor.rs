@@ -99,9 +99,9 @@ pub(crate) fn examine(client: &AdminClient) -> Result<(Diagnosis, Vec<Examined>)
         let answer = answer.map_err(|error| format!("{error:#}"));
         Examined { name: name.clone(), answer, clock_offset_ms }
     });
-    // Why a member is silent, others have noticed meanwhile.
+    // Why a member is silent, others have noticed meanwhile. The answers count, even if this node gives no other one.
     let own = match answers.iter().any(|it| it.answer.is_err()) {
-        true => client.get("/v1/diagnosis")?,
+        true => client.get("/v1/diagnosis").unwrap_or(own),
         false => own,
     };
     Ok((own, answers))
@@ -406,7 +406,9 @@ impl List {
         let (status, name) = (&answer.status, &examined.name);
         let Some(own) = status.member(status.id).filter(|_| !status.rejoining) else { return };
         for other in status.members.iter().filter(|it| it.id != own.id && !it.reachable) {
-            let Some(theirs) = answer_of(&other.name) else { continue };
+            // A member that rejoins takes no part in the election, whatever the network does.
+            let theirs = answer_of(&other.name).filter(|theirs| !theirs.status.rejoining);
+            let Some(theirs) = theirs else { continue };
             let reaches_us = theirs.status.member(own.id).is_some_and(|it| it.reachable);
             let them = &other.name;
             let (problem, fix) = match other.rejection() {

@@ -116,9 +116,8 @@ impl ConfigFlags {
         Ok(Configuration::load(self.config.as_deref(), &self.overrides.0, &Env::of_process())?)
     }
 
-    /// Prepares the process for a node with these settings: its memory, its file descriptors, its log.
-    pub(super) fn prepare(&self, settings: &Settings) -> Result<Log> {
-        system::protect_memory()?;
+    /// Prepares the process for a node with these settings: its file descriptors, its log.
+    fn prepare(&self, settings: &Settings) -> Result<Log> {
         system::check_free_files(NODE_FILES)?;
         self.log.start(&settings.log)
     }

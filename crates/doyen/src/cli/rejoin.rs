@@ -51,10 +51,8 @@ impl Rejoin {
     pub(super) fn run(&self) -> Result<Answer> {
         let configuration = self.config.load()?;
         check_user(&configuration.settings.state_dir)?;
-        let log = self.config.prepare(&configuration.settings)?;
-        let rejoined = self.rejoin(configuration);
-        log.finish();
-        unless_it_may_pass(rejoined, Answer::No)
+        let rejoin = |configuration| self.rejoin(configuration);
+        unless_it_may_pass(self.config.prepare_and_serve(configuration, rejoin), Answer::No)
     }
 
     fn rejoin(&self, configuration: Configuration) -> Result<Answer> {

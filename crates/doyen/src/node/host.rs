@@ -113,8 +113,11 @@ pub(super) struct Host {
     /// The published snapshot is out of date.
     changed: bool,
     last_snapshot: Moment,
-    /// Until when the loop was awake in time. What it has read since then may have arrived at any time since.
+    /// Until when the loop was awake in time and had read everything. What it has read since then may have arrived at any time
+    /// since. For display only.
     awake_until: Moment,
+    /// More datagrams may wait than it reads in a turn.
+    has_more_datagrams: bool,
     /// The last messages that the guardian has; none if they have to be sealed again.
     prepared: Option<Vec<(NodeId, Letter)>>,
     /// Timing to be adopted with the next term.
@@ -178,6 +181,7 @@ impl Host {
             ends_by: None,
             changed: true,
             awake_until: Moment::now(),
+            has_more_datagrams: false,
             last_snapshot: Moment::default(),
             prepared: None,
             next_timing: None,
@@ -249,7 +253,9 @@ impl Host {
         }
         let heartbeat = self.settings.core.timing.heartbeat;
         let now = Moment::now();
-        self.awake_until = wake.min(now);
+        if !self.has_more_datagrams {
+            self.awake_until = wake.min(now);
+        }
         let delay = now.since(wake);
         let warning = self.warnings.loop_delay(delay, heartbeat);
         self.log(warning);
@@ -312,9 +318,13 @@ impl Host {
     fn read_datagrams(&mut self) -> Result<(), Failure> {
         let mut batch = std::mem::take(&mut self.batch);
         let algorithm = self.config.inner.inner.algorithm;
+        self.has_more_datagrams = true;
         for _ in 0..BATCH {
             match self.network.receive(self.publisher.counters())? {
-                Received::Empty => break,
+                Received::Empty => {
+                    self.has_more_datagrams = false;
+                    break;
+                }
                 Received::Skipped => {}
                 Received::Rejected(dropped) => {
                     let warning = self.warnings.dropped(&self.settings, dropped);
@@ -359,7 +369,7 @@ impl Host {
         let session = message.session;
         self.network.begin_letter(from, session, version);
         self.handle(Event::Message { from, message })?;
-        let counts = self.network.end_letter(self.member.contact(from));
+        let counts = self.network.end_letter(self.member.contact(from), self.awake_until);
         if let Some(rider) = rider.filter(|_| counts) {
             self.handle_rider(from, session, rider);
         }
@@ -514,7 +524,7 @@ impl Host {
         status.set_view(self.member.view(), self.lease_deadline());
         status.set_diagnostics(diagnostics, &reachable);
         status.set_network(&self.network, &reachable);
-        status.set_unreachable_since(|id| self.reachability.lost_at(id));
+        status.set_unreachable_since(&self.network, |id| self.reachability.lost_at(id));
         let lasting = |since| now.since(since).as_millis() as u64;
         status.work_ms = self.publisher.work_since().map(lasting);
         status.retiring_ms = self.publisher.retiring_since().map(lasting);
@@ -538,9 +548,9 @@ impl Host {
         Some(LastLeader { member, term, last_heard_ms, lost })
     }
 
-    /// When something last arrived from a leader that was `known` to lead until then.
+    /// When something last arrived from a leader that was `known` to lead until then, or earlier.
     fn last_heard(&self, leader: NodeId, known: Moment) -> Moment {
-        let received = self.network.peer(leader).and_then(|peer| peer.last_seen);
+        let received = self.network.peer(leader).and_then(|peer| peer.arrived_after);
         received.map_or(known, |received| received.min(known))
     }
 

@@ -34,6 +34,8 @@ pub(super) struct Diagnostics {
     pub(super) pause_remaining: Option<Duration>,
     /// When a member that ranks above the leader takes over.
     pub(super) preemption: Option<PreemptionRules>,
+    /// How long it takes until members have told each other that one is unreachable.
+    pub(super) learns_within: Duration,
     pub(super) members: BTreeMap<NodeId, PeerInfo>,
 }
 
@@ -142,12 +144,14 @@ fn inspect_quorum(quorum: &Quorum, config: &Config, host: &HostView<'_>) -> Diag
             .and(remaining(AnyTimer::Quorum(Timer::Pause)))
             .map(|step| step + later),
         preemption: Some(PreemptionRules::of(config)),
+        learns_within: learns_within(config),
         preference: quorum.preference().map(|preference| (preference.member, preference.left)),
         members: config.members.iter().map(info).collect(),
     }
 }
 
-/// How long after its start a member knows which members it does not reach: one probe later than it can.
+/// How long after its start a member knows which members it does not reach, and how long after a member was lost all others
+/// have said so: one probe later than they can.
 pub(super) fn learns_within(config: &Config) -> Duration {
     let probe = config.quorum.probe.map_or(Span::ZERO, |probe| probe * (MISSED_PROBES + 1));
     Duration::from_nanos(probe.as_nanos())

@@ -244,9 +244,13 @@ impl Network {
         self.current = Some(Current { from, session, version });
     }
 
-    /// The letter has been handled; `contact` is what the sessions know about its sender. Returns whether the letter counted:
-    /// it came from the present process of its sender, for the first time.
-    pub(super) fn end_letter(&mut self, contact: Option<session::Contact>) -> bool {
+    /// The letter has been handled; `contact` is what the sessions know about its sender, and it arrived after `arrived_after`.
+    /// Returns whether it counted: it came from the present process of its sender, for the first time.
+    pub(super) fn end_letter(
+        &mut self,
+        contact: Option<session::Contact>,
+        arrived_after: Moment,
+    ) -> bool {
         let (Some(Current { from, session, version }), Some(contact)) =
             (self.current.take(), contact)
         else {
@@ -260,7 +264,7 @@ impl Network {
             peer.met_at = Some(Moment::now());
         }
         if same.is_none() || contact.accepted > peer.accepted {
-            peer.last_seen = Some(Moment::now());
+            (peer.last_seen, peer.arrived_after) = (Some(Moment::now()), Some(arrived_after));
             (peer.config_mismatch, peer.rejected) = (false, None);
         }
         let known = same.map_or(EARLIEST, |(_, version)| version);

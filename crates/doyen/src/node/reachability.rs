@@ -32,6 +32,8 @@ pub(super) struct Reachability(BTreeMap<NodeId, Seen>);
 struct Seen {
     /// Since when it is unreachable.
     lost_at: Option<Moment>,
+    /// When this node, which was isolated until then, reached another member: the patience with this one begins again.
+    joined_at: Option<Moment>,
     was_reached: bool,
     is_reported_lost: bool,
     /// What reports it is that this node reaches no other member.
@@ -95,7 +97,7 @@ impl Seen {
     /// Whether its reachability has changed.
     fn change(&mut self, now: Moment, is_reachable: bool, is_alone: bool) -> Option<Change> {
         if self.is_among_all && !is_alone && !is_reachable {
-            (self.is_among_all, self.is_reported_lost, self.lost_at) = (false, false, Some(now));
+            (self.is_among_all, self.is_reported_lost, self.joined_at) = (false, false, Some(now));
         }
         let was_reached = self.was_reached;
         self.was_reached |= is_reachable;
@@ -111,7 +113,8 @@ impl Seen {
             Change::Restarted | Change::Reached | Change::Back => Duration::ZERO,
         };
         self.lost_at = if is_reachable { None } else { self.lost_at.or(Some(now)) };
-        let is_settled = self.lost_at.is_none_or(|lost_at| now.since(lost_at) >= patience);
+        let waits_since = self.lost_at.max(self.joined_at);
+        let is_settled = waits_since.is_none_or(|since| now.since(since) >= patience);
         let has_changed = self.is_reported_lost == is_reachable;
         let is_among_all = is_alone && change == Change::NeverReached;
         let is_reported = has_changed && is_settled && (is_among_all || self.may_report(now));
@@ -230,6 +233,17 @@ mod tests {
             ],
             "the node was isolated, and has said so"
         );
+    }
+
+    #[test]
+    fn a_member_that_was_never_reached_is_unreachable_since_the_start() {
+        let (settings, mut reachability) = (settings(3), Reachability::default());
+        for (second, reached) in [(1, &[1][..]), (12, &[1]), (13, &[1, 2])] {
+            let now = Moment::from_nanos(second * 1_000_000_000);
+            let reachable = reached.iter().map(|&id| NodeId(id)).collect();
+            reachability.observe(now, &settings, &reachable, |_| None);
+        }
+        assert_eq!(reachability.lost_at(NodeId(3)), Some(Moment::from_nanos(1_000_000_000)));
     }
 
     #[test]

@@ -113,6 +113,10 @@ pub struct Status {
     pub succession: Vec<NodeId>,
     /// All members, by id.
     pub members: Vec<MemberStatus>,
+    /// How long it takes until members have told each other that one is unreachable, in milliseconds; 0 if they do not report
+    /// that, and of an older release.
+    #[serde(default)]
+    pub learns_within_ms: u64,
     /// When the loop published it, by this machine's clock. Clients do not get it.
     #[serde(skip)]
     pub taken_at: Moment,
@@ -319,7 +323,7 @@ pub struct MemberStatus {
     /// How long this node has not reached it, in milliseconds; null if it reaches it.
     #[serde(default)]
     pub unreachable_ms: Option<u64>,
-    /// Whether its datagrams arrive although it is unreachable: it does not answer what this node sends.
+    /// Whether its datagrams still arrive although it is unreachable: it does not answer what this node sends.
     #[serde(default)]
     pub arrives: bool,
     /// How long ago its last datagram arrived, in milliseconds.
@@ -436,6 +440,7 @@ impl Status {
             next: None,
             succession: Vec::new(),
             members: members.collect(),
+            learns_within_ms: 0,
             taken_at: Moment::now(),
         }
     }
@@ -461,6 +466,7 @@ impl Status {
             remaining_ms: diagnostics.pause_remaining.map_or(0, millis),
         });
         self.preemption = diagnostics.preemption;
+        self.learns_within_ms = millis(diagnostics.learns_within);
         self.next = diagnostics.next;
         self.named_successor = diagnostics.pending_transfer.and_then(|(_, successor)| successor);
         self.succession = diagnostics.succession;
@@ -499,13 +505,18 @@ impl Status {
     }
 
     /// Since when members are unreachable.
-    pub(super) fn set_unreachable_since(&mut self, lost_at: impl Fn(NodeId) -> Option<Moment>) {
+    pub(super) fn set_unreachable_since(
+        &mut self,
+        network: &Network,
+        lost_at: impl Fn(NodeId) -> Option<Moment>,
+    ) {
         let now = Moment::now();
         for member in self.members.iter_mut().filter(|member| !member.reachable) {
-            let lasting = lost_at(member.id).map(|at| now.since(at).as_millis() as u64);
+            let lost_at = lost_at(member.id);
+            let lasting = lost_at.map(|at| now.since(at).as_millis() as u64);
             member.unreachable_ms = Some(lasting.unwrap_or_default());
-            let last_seen = member.last_seen_ms.filter(|_| member.rejected.is_none());
-            member.arrives = last_seen.zip(lasting).is_some_and(|(ago, lasting)| ago < lasting);
+            let peer = network.peer(member.id).filter(|_| member.rejected.is_none());
+            member.arrives = peer.zip(lost_at).is_some_and(|(peer, at)| peer.arrives(at, now));
         }
     }
 

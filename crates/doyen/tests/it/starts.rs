@@ -7,7 +7,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use crate::support::{Plan, Trial, complaint, has_ended, new_folder, program, skip};
 use doyen::guardian::lease_file::LeaseFile;
@@ -208,6 +208,15 @@ fn no_limit_of_file_descriptors_makes_it_panic() {
 }
 
 #[test]
+fn a_rejoin_that_may_open_too_few_files_may_be_tried_again() {
+    let mut trial = single();
+    trial.begin_with(1, after("ulimit -n 16"));
+    trial.begin_rejoin(1, &[]);
+    assert_eq!(trial.wait_for_end(1), Some(1), "{}", trial.log(1));
+    assert!(trial.log(1).contains("more file descriptors"), "{}", trial.log(1));
+}
+
+#[test]
 fn no_limit_of_file_descriptors_makes_a_client_of_locks_panic() {
     let mut ended = Vec::new();
     for limit in 8..=40 {
@@ -397,6 +406,36 @@ fn a_folder_of_another_user_is_not_used_and_the_error_says_what_to_do() {
 }
 
 #[test]
+fn another_user_gives_no_command_though_the_admin_socket_was_opened_to_all() {
+    let Some(nobody) = by_user(65_534) else { return };
+    let mut trial = single();
+    trial.run(1);
+    trial.follow(1, &[1]);
+    let folder = trial.folder_of(1).to_owned();
+    let set_mode = |path: &Path, mode| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    for opened in [folder.parent().unwrap(), &folder, &folder.join("state")] {
+        set_mode(opened, 0o755);
+    }
+    set_mode(&folder.join("state/admin.sock"), 0o666);
+    let output = Command::new(&nobody[0])
+        .args(&nobody[1..])
+        .args([program(), "undrain", "--config"])
+        .arg(folder.join("doyen.toml"))
+        .output()
+        .unwrap();
+    let said = complaint(&output);
+    let why = "user 65534 may not give commands to this node, which runs as user 0: only that user and root may";
+    assert!(!output.status.success() && said.contains(why), "{said}");
+    assert_eq!(trial.metric(1, "doyen_admin_calls_total", "wrong-user"), Some(1));
+    let line = format!("rejected command `undrain` from admin.sock (uid 65534): {why}");
+    assert!(trial.log(1).contains(&line), "{}", trial.log(1));
+    let accepted = trial.command(1, &["undrain"]);
+    assert!(accepted.status.success(), "{}", complaint(&accepted));
+}
+
+#[test]
 fn a_new_configuration_is_for_its_owner_to_write_whatever_the_umask() {
     let folder = new_folder();
     let script = format!(
@@ -448,24 +487,40 @@ fn the_journal_gets_priorities_and_no_line_that_a_client_made() {
     assert!(!log.lines().any(has_time), "{log}");
 }
 
-#[test]
-fn it_leaves_no_core_dump() {
-    let trial = single();
-    // What the kernel would write to a file here, or hand to a program, it reports as dumped.
+/// How a command ends that is aborted once it is ready. What the kernel would write to a file here, or hand to a program, it
+/// reports as dumped.
+fn aborted(arguments: &[&str], wait_until_ready: impl FnOnce(&mut Child)) -> (Option<i32>, bool) {
     let folder = new_folder();
-    let mut node = Command::new("sh")
-        .args(["-c", "ulimit -c unlimited; exec \"$@\"", "sh", program(), "node", "--config"])
-        .arg(trial.folder_of(1).join("doyen.toml"))
-        .args(["--http", trial.url(1).trim_start_matches("http://")])
+    let mut process = Command::new("sh")
+        .args(["-c", "ulimit -c unlimited; exec \"$@\"", "sh", program()])
+        .args(arguments)
         .current_dir(&folder)
+        .env("TMPDIR", &folder)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    trial.wait("it runs", || trial.get(1, "/livez"));
-    kill_process(Pid::from_child(&node), Signal::ABORT).unwrap();
-    let status = node.wait().unwrap();
-    assert_eq!((status.signal(), status.core_dumped()), (Some(6), false));
+    wait_until_ready(&mut process);
+    kill_process(Pid::from_child(&process), Signal::ABORT).unwrap();
+    let status = process.wait().unwrap();
     let _ = fs::remove_dir_all(folder);
+    (status.signal(), status.core_dumped())
+}
+
+#[test]
+fn what_has_keys_leaves_no_core_dump() {
+    let trial = single();
+    let config = trial.folder_of(1).join("doyen.toml");
+    let http = trial.url(1).trim_start_matches("http://");
+    let node = ["node", "--config", config.to_str().unwrap(), "--http", http];
+    let ended = aborted(&node, |_| drop(trial.wait("it runs", || trial.get(1, "/livez"))));
+    assert_eq!(ended, (Some(6), false), "node");
+    let ended = aborted(&["lab", "--members", "1"], |lab| {
+        let mut lines = BufReader::new(lab.stdout.take().unwrap()).lines().map_while(Result::ok);
+        assert!(lines.any(|line| line.starts_with("open ")), "it runs");
+    });
+    assert_eq!(ended, (Some(6), false), "lab");
 }
 
 /// Whether a process has these bytes anywhere in its memory that it may write; none if this may not be read.

@@ -1,6 +1,13 @@
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::net::UnixListener;
+use std::thread;
+
+use doyen::api;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::cli::admin_socket::LocalAdmin;
 use crate::cli::testing::member;
 
 fn diagnosis(id: u32, keys: &[&str]) -> Value {
@@ -79,6 +86,25 @@ fn each_difference_is_one_finding() {
     assert_eq!(changed("/settings", Value::Null), [], "an older release");
     let rejoins = changed("/status/rejoining", json!(true));
     assert_eq!(rejoins, of_n2(Severity::Must, "lost its state and rejoins"));
+}
+
+#[test]
+fn a_member_that_rejoins_is_not_said_to_be_cut_off() {
+    let mut asked = diagnosis(1, &["aa"]);
+    asked["status"]["members"][1]["reachable"] = json!(false);
+    asked["status"]["members"][1]["arrives"] = json!(true);
+    let mut second = diagnosis(2, &["aa"]);
+    second["status"]["rejoining"] = json!(true);
+    let [asked, second] =
+        [asked, second].map(|it| serde_json::from_value::<Diagnosis>(it).expect("a diagnosis"));
+    let all = [("n1", asked.clone()), ("n2", second)].map(|(name, answer)| Examined {
+        name: name.to_owned(),
+        answer: Ok(answer),
+        clock_offset_ms: 0,
+    });
+    let found = findings(&asked, &all);
+    let [finding] = &found[..] else { panic!("{found:?}") };
+    assert_eq!(finding.problem, "lost its state and rejoins");
 }
 
 /// The election is well, and the service is not.
@@ -213,6 +239,27 @@ fn a_member_that_receives_nothing_from_the_asked_one_is_not_told_to_start() {
     let [finding] = &found[..] else { panic!("{found:?}") };
     assert_eq!(finding.problem, "receives nothing from n1, which receives from it");
     assert!(finding.fix.starts_with("let UDP from n1 to n3"), "{}", finding.fix);
+}
+
+/// A node that ends after it has answered once, and does not reach the others.
+#[test]
+fn what_a_node_has_answered_counts_though_it_ends() {
+    let folder = std::env::temp_dir().join(format!("doyen-doctor-{}", std::process::id()));
+    fs::create_dir_all(&folder).expect("a folder");
+    let listener = UnixListener::bind(folder.join(api::SOCKET_FILE)).expect("a socket");
+    thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("a connection");
+        let lines = BufReader::new(&stream).lines().map_while(Result::ok);
+        lines.take_while(|line| !line.is_empty()).for_each(drop);
+        let body = diagnosis(1, &["aa"]).to_string();
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
+        stream.write_all((head + &body).as_bytes()).expect("it is read");
+    });
+    let client = AdminClient::Socket(LocalAdmin::of(&folder, Duration::from_secs(10)));
+    let (own, examined) = examine(&client).expect("its first answer");
+    assert_eq!((&*own.status.name, examined.len()), ("n1", 3));
+    assert!(examined.iter().all(|it| it.answer.is_err()), "{examined:?}");
+    fs::remove_dir_all(folder).expect("it is there");
 }
 
 #[test]

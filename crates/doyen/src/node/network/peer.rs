@@ -54,6 +54,9 @@ pub(in crate::node) struct Peer {
     pub(super) relays: Window,
     /// When its last letter was accepted.
     pub(in crate::node) last_seen: Option<Moment>,
+    /// When that letter had not arrived yet, at the latest: what is read after a stop of this process may be as old as the
+    /// stop.
+    pub(in crate::node) arrived_after: Option<Moment>,
     /// The smoothed round-trip time.
     pub(in crate::node) round_trip: Option<Duration>,
     /// The last challenges that were sent to where it is expected, the oldest first. There are several, because its
@@ -97,6 +100,13 @@ impl Peer {
     pub(super) fn is_reachable(&self, now: Moment, by_algorithm: Option<bool>) -> bool {
         let Some(last) = self.last_seen else { return false };
         by_algorithm.unwrap_or_else(|| now.since(last) <= UNREACHABLE) && !self.config_mismatch
+    }
+
+    /// Whether its datagrams still arrive although it has been unreachable since `lost_at`: then they pass in one direction
+    /// only. Of a process that started later this is not known: it may end, and start again, before it can answer.
+    pub(in crate::node) fn arrives(&self, lost_at: Moment, now: Moment) -> bool {
+        let is_recent = |seen: Moment| seen > lost_at && now.since(seen) <= UNREACHABLE;
+        self.last_seen.is_some_and(is_recent) && self.met_at.is_some_and(|met| met < lost_at)
     }
 
     /// Where it is, once its present process has been met.

@@ -66,6 +66,20 @@ fn a_challenge_is_remembered_though_others_are_sent() {
     assert_eq!(left, [2, 3, 4, 5].map(challenge));
 }
 
+#[test]
+fn datagrams_of_a_lost_member_arrive_only_while_the_same_process_sends_them() {
+    let second = |seconds: u64| Moment::from_nanos(seconds * 1_000_000_000);
+    let arrives = |met: u64, seen: u64, now: u64| {
+        let (met_at, last_seen) = (Some(second(met)), Some(second(seen)));
+        Peer { met_at, last_seen, ..Peer::default() }.arrives(second(10), second(now))
+    };
+    assert!(arrives(1, 60, 62));
+    assert!(!arrives(1, 9, 12), "before it was lost");
+    assert!(!arrives(1, 60, 66), "it was powered off later");
+    assert!(!arrives(59, 60, 62), "it has just restarted");
+    assert!(!Peer::default().arrives(second(10), second(12)));
+}
+
 fn local() -> UdpSocket {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     socket.set_read_timeout(Some(Duration::from_secs(10))).expect("a time limit");

@@ -66,7 +66,9 @@ impl Status {
                 via,
             });
         }
-        (!via.is_empty() && member.rejected_for().is_none()).then(|| Detour {
+        // Until then the others may not have noticed either that it has died.
+        let is_known = member.unreachable_ms.is_none_or(|ms| ms > self.learns_within_ms);
+        (is_known && !via.is_empty() && member.rejected_for().is_none()).then(|| Detour {
             problem: format!("is reached by {}, but not by {us}", via.join(" and ")),
             fix: format!("let UDP between {us} and {name} ({address}) pass"),
             via,
@@ -78,4 +80,29 @@ impl Status {
 pub fn still_reach(names: &[String]) -> String {
     let verb = if names.len() == 1 { "reaches" } else { "reach" };
     format!("{} still {verb} it", names.join(" and "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Configuration;
+
+    /// What n1 knows of n3, which it has not reached for so long, while n2 does not report that it does not reach it.
+    fn detour(unreachable_ms: u64) -> Option<String> {
+        let member = |id: u32| format!("[[member]]\nid = {id}\naddress = \"127.0.0.1:740{id}\"\n");
+        let members: String = (1..=3).map(member).collect();
+        let text = format!("cluster = \"x\"\nid = 1\nstate_dir = \"s\"\n{members}");
+        let settings = Configuration::parse("a test", &text).expect("it is sound").settings;
+        let mut status = Status::initial(&settings);
+        let [_, second, third] = &mut status.members[..] else { panic!("{status:?}") };
+        (second.reachable, second.unreachable) = (true, Some(Vec::new()));
+        (third.unreachable_ms, status.learns_within_ms) = (Some(unreachable_ms), 4000);
+        status.detour(&status.members[2]).map(|detour| detour.problem)
+    }
+
+    #[test]
+    fn a_link_is_missing_only_here_if_the_others_have_had_time_to_notice() {
+        assert_eq!(detour(4000), None, "n3 may have died");
+        assert_eq!(detour(4001).as_deref(), Some("is reached by n2, but not by n1"));
+    }
 }

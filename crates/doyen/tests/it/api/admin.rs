@@ -129,6 +129,9 @@ fn what_will_not_last_or_ends_something_else_is_said() {
     });
     let preferred = "n1 is preferred for another 1m and takes over again at once; `doyen prefer n1 --for 0s` ends that";
     assert_eq!(note("/v1/transfer", r#"{"to":"n2"}"#), preferred);
+    fake.publish(|status| status.members[0].recent_failures = 1);
+    let penalized = note("/v1/transfer", r#"{"to":"n2"}"#);
+    assert_eq!(penalized, serde_json::Value::Null, "a penalty outweighs a preference");
     assert_eq!(note("/v1/pause", r#"{"for":"1m"}"#), serde_json::Value::Null);
     fake.publish(|status| {
         status.pause = Some(Paused { number: 1, by: NodeId(2), remaining_ms: 3_540_000 });

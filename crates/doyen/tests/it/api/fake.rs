@@ -321,6 +321,7 @@ pub(crate) fn follower_of_n3() -> Status {
         next: Some(NodeId(2)),
         succession: vec![NodeId(3), NodeId(2), NodeId(1)],
         members: (1..=3).map(member).collect(),
+        learns_within_ms: 4000,
         taken_at: Moment::now(),
     }
 }
