@@ -446,17 +446,7 @@ impl Trial {
     /// Gives a command that needs a successor, until it is not rejected for want of one: on a busy machine a member may have
     /// acknowledged none of the last three heartbeats though it follows. Returns the other answer, whatever it is.
     pub fn succession(&self, give: impl Fn() -> Output) -> Output {
-        const PASSING: [&str; 4] = [
-            " is unreachable",
-            " has just restarted or does not reach a majority",
-            "no other member is eligible and reachable now",
-            "is not the leader and knows no leader",
-        ];
-        self.wait("a successor", || {
-            let output = give();
-            let told = complaint(&output);
-            (!PASSING.iter().any(|why| told.contains(why))).then_some(output)
-        })
+        self.wait("a successor", || Some(give()).filter(|it| !is_passing(&complaint(it))))
     }
 
     /// What has been logged in whole lines, for what reads every line: another process may be writing one.
@@ -548,11 +538,6 @@ fn remove_leases_in_memory(beginning: &str) {
             let _ = std::fs::remove_file(entry.path());
         }
     }
-}
-
-/// Says, loudly, that something could not be tested here. Written past the capture of tests that pass.
-pub fn skip(what: &str) {
-    let _ = writeln!(std::io::stderr(), "\nSKIPPED: {what}\n");
 }
 
 /// A process that has ended and was not waited for.
