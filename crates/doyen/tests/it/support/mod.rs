@@ -9,11 +9,11 @@ pub mod earlier;
 pub mod leases;
 pub mod rounds;
 pub mod servers;
+pub mod skips;
 pub mod wires;
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::Write as _;
 use std::net::{TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -24,12 +24,30 @@ use doyen::node::status::{Entry, Status};
 use rustix::process::{Pid, Signal, kill_process};
 use ureq::Agent;
 
+pub use skips::skip;
+
 /// How long anything may take. Far longer than it should: machines that test are busy.
 pub const LIMIT: Duration = Duration::from_secs(30);
 
 /// The vote lease of a patient cluster, as [`Plan::patient`] has it. Its leases last for 1.2 s, those of the profile lan for
 /// 0.2 s.
 const PATIENCE: &str = "1500ms";
+
+/// Parts of the rejections that pass by themselves: members are named n1, n2, and so on. A test in `api/admin.rs` compares
+/// them with what nodes say.
+pub const PASSING: [&str; 5] = [
+    " does not reach n",
+    " has just restarted or does not reach a majority",
+    "no other member is eligible and reachable now",
+    " is not the leader and knows no leader",
+    // A follower has forwarded the command to a member that has just lost leadership.
+    " is not the leader; n",
+];
+
+/// Whether a command was rejected for a reason that passes by itself.
+pub fn is_passing(told: &str) -> bool {
+    PASSING.iter().any(|why| told.contains(why))
+}
 
 /// The program that is tested.
 pub fn program() -> &'static str {
