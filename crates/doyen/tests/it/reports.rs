@@ -114,7 +114,7 @@ fn penalties_end_without_a_leader() {
 #[test]
 fn a_member_that_receives_nothing_from_the_asked_one_is_not_called_slow() {
     let Some(wires) = Wires::lay(3) else { return };
-    let trial = wires.start(&Plan { preemption: "never", ..Plan::default() });
+    let trial = wires.start(&Plan { preemption: "never", patient: true, ..Plan::default() });
     let leader = trial.agree(&[1, 2, 3]);
     let (mute, other) = if leader == 3 { (1, 2) } else { (3, 3 - leader) };
     wires.cut(mute, leader);
