@@ -7,9 +7,11 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::channel;
+use std::thread::spawn;
 
-use crate::support::{Plan, Trial, complaint, has_ended, new_folder, program, skip};
+use crate::support::{LIMIT, Plan, Trial, complaint, has_ended, new_folder, program, skip};
 use doyen::guardian::lease_file::LeaseFile;
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 
@@ -227,6 +229,18 @@ fn no_limit_of_file_descriptors_makes_a_client_of_locks_panic() {
     assert_eq!((ended.first(), ended.last()), (Some(&Some(125)), Some(&Some(4))), "{ended:?}");
 }
 
+/// What a process has said that is told to end. It is killed if it does not.
+fn output_in_time(child: Child) -> Output {
+    let pid = Pid::from_child(&child);
+    let (tell, told) = channel();
+    spawn(move || tell.send(child.wait_with_output()));
+    let output = told.recv_timeout(LIMIT).or_else(|_| {
+        let _ = kill_process(pid, Signal::KILL);
+        told.recv_timeout(LIMIT)
+    });
+    output.expect("it has ended").expect("its output can be read")
+}
+
 /// Its limit allows for all that it opens, so others of its process have to be open.
 #[test]
 fn no_number_of_open_files_makes_the_lab_panic() {
@@ -243,9 +257,14 @@ fn no_number_of_open_files_makes_the_lab_panic() {
             .spawn()
             .expect("bash can be run");
         let lines = BufReader::new(lab.stdout.take().unwrap()).lines().map_while(Result::ok);
-        let runs = lines.into_iter().any(|line| line.starts_with("open "));
-        let _ = kill_process(Pid::from_child(&lab), Signal::TERM);
-        let output = lab.wait_with_output().unwrap();
+        let (tell, told) = channel();
+        spawn(move || tell.send(lines.into_iter().any(|line| line.starts_with("open "))));
+        let runs = told.recv_timeout(LIMIT);
+        // One that does neither is killed: what it said is shown.
+        let signal = if runs.is_ok() { Signal::TERM } else { Signal::KILL };
+        let _ = kill_process(Pid::from_child(&lab), signal);
+        let output = output_in_time(lab);
+        let runs = runs.unwrap_or_else(|_| panic!("it neither runs nor ends: {output:?}"));
         let said = complaint(&output);
         assert!(!said.contains("panicked"), "with {open_files} open: {said}");
         let expected = if runs { 0 } else { 2 };
