@@ -14,6 +14,7 @@ use std::thread::spawn;
 use crate::support::{LIMIT, Plan, Trial, complaint, has_ended, new_folder, program, skip};
 use doyen::guardian::lease_file::LeaseFile;
 use rustix::process::{Pid, Signal, geteuid, kill_process};
+use serde_json::Value;
 
 /// A cluster of one, which needs no other member to be ready.
 fn single() -> Trial {
@@ -441,6 +442,53 @@ fn a_log_filter_that_cannot_be_read_is_an_error() {
     }
 }
 
+/// What the only member answers over its admin socket.
+fn post(trial: &Trial, path: &str, body: &str) -> String {
+    let request = format!(
+        "POST {path} HTTP/1.0\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let mut connection = UnixStream::connect(trial.folder_of(1).join("state/admin.sock")).unwrap();
+    connection.set_read_timeout(Some(LIMIT)).unwrap();
+    connection.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+/// Whether a line of the log begins as one: a time, a level, a text.
+fn is_log_line(line: &str) -> bool {
+    let mut words = line.split_whitespace();
+    let has_time = words.next().is_some_and(|time| humantime::parse_rfc3339(time).is_ok());
+    let level = words.next().unwrap_or_default();
+    has_time && ["ERROR", "WARN", "INFO"].contains(&level) && words.next().is_some()
+}
+
+/// A time may have any white space between its parts, and what is no time is repeated in the log.
+#[test]
+fn a_line_break_in_a_command_begins_no_line_of_the_log() {
+    let forged = r#"{"for":"1h\n2026-01-01T00:00:00.000000Z  INFO n1: forged"}"#;
+    for format in ["text", "json"] {
+        let mut trial = single();
+        trial.run_with(1, &["--log-format", format]);
+        trial.follow(1, &[1]);
+        let accepted = post(&trial, "/v1/pause", r#"{"for":"1h\n30m"}"#);
+        assert!(accepted.starts_with("HTTP/1.0 202 "), "{accepted}");
+        let rejected = post(&trial, "/v1/pause", forged);
+        assert!(rejected.starts_with("HTTP/1.0 400 "), "{rejected}");
+        assert_eq!(trial.stop(1), Some(0), "{}", trial.log(1));
+        let log = trial.log(1);
+        let is_whole = |line: &str| match format {
+            "text" => is_log_line(line),
+            _ => serde_json::from_str::<Value>(line).is_ok_and(|line| line["message"].is_string()),
+        };
+        let split: Vec<&str> = log.lines().filter(|line| !is_whole(line)).collect();
+        assert_eq!(split, [""; 0], "{log}");
+        let with = |text: &str| log.lines().filter(|line| line.contains(text)).count();
+        assert_eq!((with("elections are paused for 1h 30m"), with("forged")), (1, 1), "{log}");
+    }
+}
+
 #[test]
 fn the_journal_gets_priorities_and_no_line_that_a_client_made() {
     let mut trial = single();
@@ -449,15 +497,7 @@ fn the_journal_gets_priorities_and_no_line_that_a_client_made() {
     trial.begin_with(1, vec!["env".to_owned(), stream]);
     trial.run(1);
     trial.follow(1, &[1]);
-    let body = r#"{"for":"1h\n30m"}"#;
-    let request = format!(
-        "POST /v1/drain HTTP/1.0\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-        body.len()
-    );
-    let mut connection = UnixStream::connect(trial.folder_of(1).join("state/admin.sock")).unwrap();
-    connection.write_all(request.as_bytes()).unwrap();
-    let mut answer = String::new();
-    connection.read_to_string(&mut answer).unwrap();
+    let answer = post(&trial, "/v1/drain", r#"{"for":"1h\n30m"}"#);
     assert_eq!(trial.stop(1), Some(0), "{}", trial.log(1));
     let log = trial.log(1);
     let has_priority = |line: &str| ["<3>", "<4>", "<6>"].iter().any(|it| line.starts_with(it));
