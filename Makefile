@@ -141,7 +141,7 @@ chaos: tools ## Everything that is killed, stopped or paused under `doyen run`, 
 	@echo "| what happens | rounds | two copies | until the next copy, median ms | p95 | worst | stalls of the machine |"
 	@echo "|---|---|---|---|---|---|---|"
 	@$(FORGET_SKIPS); CHAOS_ROUNDS=$(ROUNDS) $(CARGO) test --release --quiet --locked --no-fail-fast -p doyen --test it -- run:: hook_examples:: \
-	    fenced:: lock:: balancers:: systemd:: hostile:: connections:: disk:: starts:: --nocapture --test-threads=1 > target/chaos.log 2>&1; ended=$$?; \
+	    fenced:: lock:: balancers:: prometheus:: systemd:: hostile:: connections:: disk:: states:: processes:: starts:: --nocapture --test-threads=1 > target/chaos.log 2>&1; ended=$$?; \
 	    grep -o '| .* |$$' target/chaos.log; test $$ended = 0 || cat target/chaos.log; $(SHOW_SKIPS); test $$ended = 0
 
 soak: tools ## Ten minutes of random clicking in the lab

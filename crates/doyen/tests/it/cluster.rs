@@ -4,7 +4,6 @@ use std::fs;
 use std::net::UdpSocket;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use crate::support;
 use crate::support::{Plan, Trial, complaint, doyen, free_address, skip};
 use doyen::node::status::{Entry, MemberStatus};
 use doyen::node::store::{Owner, Store};
@@ -464,100 +463,6 @@ fn a_member_with_another_configuration_is_ignored() {
     assert!(explained.contains(differs), "{explained}");
 }
 
-#[test]
-fn a_restored_state_is_noticed_and_its_member_rejoins() {
-    let mut trial = Trial::start(&Plan::default());
-    trial.follow(3, &[1, 2, 3]);
-    let state = trial.folder_of(1).join("state").join("state");
-    trial.kill(1);
-    let copy = fs::read(&state).unwrap();
-    trial.run(1);
-    trial.follow(3, &[1]);
-    trial.kill(1);
-    fs::write(&state, copy).unwrap();
-    trial.run(1);
-    assert_eq!(trial.wait_for_end(1), Some(1));
-    assert!(trial.log(1).contains("`doyen rejoin`"), "the way out is named: {}", trial.log(1));
-    // A supervisor starts it again and again; every start would be a later life, and pass for a new one.
-    for _ in 0..3 {
-        trial.run(1);
-        assert_eq!(trial.wait_for_end(1), Some(2), "{}", trial.log(1));
-    }
-    assert!(trial.log(1).contains("other members have refused this state"), "{}", trial.log(1));
-    trial.rejoin(1);
-    trial.follow(3, &[1, 2, 3]);
-}
-
-/// A nightly backup: a copy that was made during the last life has an incarnation that nothing is wrong with. The term finds it.
-#[test]
-fn a_copy_of_the_last_life_is_found_by_its_term() {
-    let mut trial = Trial::start(&Plan::default());
-    trial.follow(3, &[1, 2, 3]);
-    let term = trial.status(1).unwrap().term;
-    let state = trial.folder_of(1).join("state").join("state");
-    let copy = fs::read(&state).unwrap();
-    trial.transfer(3, 2);
-    trial.wait("n1 follows in a later term", || {
-        trial.status(1).filter(|status| status.term > term && status.leader.is_some()).map(drop)
-    });
-    trial.kill(1);
-    fs::write(&state, copy).unwrap();
-    trial.run(1);
-    assert_eq!(trial.wait_for_end(1), Some(1), "{}", trial.log(1));
-    let log = trial.log(1);
-    assert!(
-        log.contains("has seen this member in term") && log.contains("`doyen rejoin`"),
-        "{log}"
-    );
-    trial.rejoin(1);
-    // It takes over from n2 again meanwhile.
-    trial.follow(3, &[1, 2, 3]);
-}
-
-#[test]
-fn a_cloned_state_stops_the_one_that_comes_second() {
-    let mut trial = Trial::start(&Plan::default());
-    trial.follow(3, &[1, 2, 3]);
-    trial.kill(1);
-    let state = trial.folder_of(1).join("state");
-    let clone = trial.folder.join("clone");
-    fs::create_dir(&clone).unwrap();
-    set_private(&clone);
-    fs::copy(state.join("state"), clone.join("state")).unwrap();
-    trial.run(1);
-    trial.follow(3, &[1, 2, 3]);
-    let elsewhere = free_address();
-    let config = trial.folder_of(1).join("doyen.toml");
-    let second = std::process::Command::new(support::program())
-        .args(["node", "--config", config.to_str().unwrap(), "--listen", &elsewhere])
-        .args(["--state-dir", clone.to_str().unwrap(), "--http", &free_address()])
-        .stdin(std::process::Stdio::null())
-        .output()
-        .unwrap();
-    assert_eq!(second.status.code(), Some(1));
-    let told = complaint(&second);
-    assert!(told.contains("clone"), "{told}");
-    let by = ["n2", "n3"].map(|name| format!("{name} has seen this member in start 2"));
-    assert!(by.iter().any(|by| told.contains(by)), "{told}");
-    trial.follow(3, &[1, 2, 3]);
-}
-
-#[test]
-fn a_lost_state_does_not_look_like_a_first_start() {
-    let mut trial = Trial::start(&Plan::default());
-    trial.follow(3, &[1, 2, 3]);
-    trial.kill(2);
-    // The disk is lost, and the folder with it.
-    fs::remove_dir_all(trial.folder_of(2).join("state")).unwrap();
-    trial.run(2);
-    assert_eq!(trial.wait_for_end(2), Some(2));
-    assert!(trial.log(2).contains("`doyen rejoin`"), "{}", trial.log(2));
-    trial.rejoin(2);
-    trial.follow(3, &[1, 2, 3]);
-    trial.kill(3);
-    trial.follow(2, &[1, 2]);
-}
-
 /// A supervisor goes on starting the node while an operator has its member rejoin.
 #[test]
 fn a_node_that_is_started_while_its_member_rejoins_says_so_and_may_be_started_again() {
@@ -842,11 +747,6 @@ fn the_best_member_whose_policy_is_never_blocks_nobody() {
             .all(|&it| it.is_some_and(|it| it != NodeId(1)) && it == leaders[0])
             .then_some(())
     });
-}
-
-fn set_private(folder: &std::path::Path) {
-    use std::os::unix::fs::PermissionsExt as _;
-    fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).unwrap();
 }
 
 #[test]

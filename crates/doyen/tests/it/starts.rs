@@ -11,6 +11,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::channel;
 use std::thread::spawn;
 
+use crate::support::rounds::rounds;
 use crate::support::{LIMIT, Plan, Trial, complaint, has_ended, new_folder, program, skip};
 use doyen::guardian::lease_file::LeaseFile;
 use rustix::process::{Pid, Signal, geteuid, kill_process};
@@ -198,39 +199,28 @@ fn runs_within(way: Way, trial: &mut Trial, begin: &[String], why: &str) -> bool
 
 #[test]
 fn no_limit_of_file_descriptors_makes_it_panic() {
-    for (way, step) in [(Way::Node, 1), (Way::Hooks, 8), (Way::Job, 8)] {
-        let mut trial = way.single();
-        let mut within = |limit: &usize| {
-            let begin = after(&format!("ulimit -n {limit}"));
-            runs_within(way, &mut trial, &begin, "more file descriptors")
-        };
-        let ran: Vec<usize> = (8..=64).step_by(step).filter(&mut within).collect();
-        println!("{way:?} runs from {:?} on", ran.first());
-        assert_eq!(ran.last(), Some(&64), "64 are enough");
+    for _ in 0..passes() {
+        // One that does more has more to open, so that fewer limits are enough to see how it fails.
+        let step = if rounds() > 1 { 1 } else { 8 };
+        for (way, step) in [(Way::Node, 1), (Way::Hooks, step), (Way::Job, step)] {
+            let mut trial = way.single();
+            let mut within = |limit: &usize| {
+                let begin = after(&format!("ulimit -n {limit}"));
+                runs_within(way, &mut trial, &begin, "more file descriptors")
+            };
+            let ran: Vec<usize> = (8..=64).step_by(step).filter(&mut within).collect();
+            println!("{way:?} runs from {:?} on", ran.first());
+            assert_eq!(ran.last(), Some(&64), "64 are enough");
+        }
     }
 }
 
-#[test]
-fn no_limit_of_file_descriptors_makes_a_client_of_locks_panic() {
-    let mut ended = Vec::new();
-    for limit in 8..=40 {
-        let words = after(&format!("ulimit -n {limit}"));
-        let output = Command::new(&words[0])
-            .args(&words[1..])
-            .args([program(), "lock", "it", "--node", "http://127.0.0.1:1", "--wait", "100ms"])
-            .args(["--uncontained", "--", "true"])
-            .output()
-            .unwrap();
-        let said = complaint(&output);
-        assert!(!said.contains("panicked"), "with {limit}: {said}");
-        let code = output.status.code();
-        assert!(code == Some(4) || said.contains("more file descriptors"), "{limit}: {said}");
-        ended.push(code);
-    }
-    assert_eq!((ended.first(), ended.last()), (Some(&Some(125)), Some(&Some(4))), "{ended:?}");
+/// How often all limits are tried, one after the other: each is a round of its own.
+fn passes() -> u32 {
+    rounds().div_ceil(25) as u32
 }
 
-/// What a process has said that is told to end. It is killed if it does not.
+/// What a process has said that ends by itself or was told to. It is killed if it does not end.
 fn output_in_time(child: Child) -> Output {
     let pid = Pid::from_child(&child);
     let (tell, told) = channel();
@@ -242,37 +232,64 @@ fn output_in_time(child: Child) -> Output {
     output.expect("it has ended").expect("its output can be read")
 }
 
+#[test]
+fn no_limit_of_file_descriptors_makes_a_client_of_locks_panic() {
+    for _ in 0..passes() {
+        let mut ended = Vec::new();
+        for limit in 8..=40 {
+            let words = after(&format!("ulimit -n {limit}"));
+            let client = Command::new(&words[0])
+                .args(&words[1..])
+                .args([program(), "lock", "it", "--node", "http://127.0.0.1:1", "--wait", "100ms"])
+                .args(["--uncontained", "--", "true"])
+                .stdin(Stdio::null())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .expect("a shell can be run");
+            let output = output_in_time(client);
+            let said = complaint(&output);
+            assert!(!said.contains("panicked"), "with {limit}: {said}");
+            let code = output.status.code();
+            assert!(code == Some(4) || said.contains("more file descriptors"), "{limit}: {said}");
+            ended.push(code);
+        }
+        assert_eq!((ended.first(), ended.last()), (Some(&Some(125)), Some(&Some(4))), "{ended:?}");
+    }
+}
+
 /// Its limit allows for all that it opens, so others of its process have to be open.
 #[test]
 fn no_number_of_open_files_makes_the_lab_panic() {
-    let open =
-        r#"ulimit -n 300; for i in $(seq "$1"); do exec {fd}</dev/null; done; shift; exec "$@""#;
-    let mut ran = Vec::new();
-    for open_files in 264..=292 {
-        let mut lab = Command::new("bash")
-            .args(["-c", open, "bash", &open_files.to_string(), program(), "lab"])
-            .args(["--members", "1"])
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("bash can be run");
-        let lines = BufReader::new(lab.stdout.take().unwrap()).lines().map_while(Result::ok);
-        let (tell, told) = channel();
-        spawn(move || tell.send(lines.into_iter().any(|line| line.starts_with("open "))));
-        let runs = told.recv_timeout(LIMIT);
-        // One that does neither is killed: what it said is shown.
-        let signal = if runs.is_ok() { Signal::TERM } else { Signal::KILL };
-        let _ = kill_process(Pid::from_child(&lab), signal);
-        let output = output_in_time(lab);
-        let runs = runs.unwrap_or_else(|_| panic!("it neither runs nor ends: {output:?}"));
-        let said = complaint(&output);
-        assert!(!said.contains("panicked"), "with {open_files} open: {said}");
-        let expected = if runs { 0 } else { 2 };
-        assert_eq!(output.status.code(), Some(expected), "with {open_files} open: {said}");
-        ran.push(runs);
+    for _ in 0..passes() {
+        let open = r#"ulimit -n 300; for i in $(seq "$1"); do exec {fd}</dev/null; done; shift; exec "$@""#;
+        let mut ran = Vec::new();
+        for open_files in 264..=292 {
+            let mut lab = Command::new("bash")
+                .args(["-c", open, "bash", &open_files.to_string(), program(), "lab"])
+                .args(["--members", "1"])
+                .stdin(Stdio::null())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .expect("bash can be run");
+            let lines = BufReader::new(lab.stdout.take().unwrap()).lines().map_while(Result::ok);
+            let (tell, told) = channel();
+            spawn(move || tell.send(lines.into_iter().any(|line| line.starts_with("open "))));
+            let runs = told.recv_timeout(LIMIT);
+            // One that does neither is killed: what it said is shown.
+            let signal = if runs.is_ok() { Signal::TERM } else { Signal::KILL };
+            let _ = kill_process(Pid::from_child(&lab), signal);
+            let output = output_in_time(lab);
+            let runs = runs.unwrap_or_else(|_| panic!("it neither runs nor ends: {output:?}"));
+            let said = complaint(&output);
+            assert!(!said.contains("panicked"), "with {open_files} open: {said}");
+            let expected = if runs { 0 } else { 2 };
+            assert_eq!(output.status.code(), Some(expected), "with {open_files} open: {said}");
+            ran.push(runs);
+        }
+        assert_eq!((ran.first(), ran.last()), (Some(&true), Some(&false)), "{ran:?}");
     }
-    assert_eq!((ran.first(), ran.last()), (Some(&true), Some(&false)), "{ran:?}");
 }
 
 /// What the command of a process begins with that belongs to a user without other processes, as all of the trial, and that has
@@ -288,19 +305,22 @@ fn limited(trial: &Trial, user: u32, threads: u64) -> Option<Vec<String>> {
 
 #[test]
 fn no_limit_of_threads_makes_it_panic() {
-    let why = "Resource temporarily unavailable";
-    for (way, users) in [(Way::Node, 61_000), (Way::Job, 61_100)] {
-        let mut trial = way.single();
-        let mut ran = Vec::new();
-        for threads in (1..=12).chain([40]) {
-            // Each with another user: guardians of a process that could not start end later.
-            let Some(begin) = limited(&trial, users + threads, threads.into()) else { return };
-            if runs_within(way, &mut trial, &begin, why) {
-                ran.push(threads);
+    for pass in 0..passes() {
+        let why = "Resource temporarily unavailable";
+        for (way, users) in [(Way::Node, 61_000 + 1_000 * pass), (Way::Job, 61_100 + 1_000 * pass)]
+        {
+            let mut trial = way.single();
+            let mut ran = Vec::new();
+            for threads in (1..=12).chain([40]) {
+                // Each with another user: guardians of a process that could not start end later.
+                let Some(begin) = limited(&trial, users + threads, threads.into()) else { return };
+                if runs_within(way, &mut trial, &begin, why) {
+                    ran.push(threads);
+                }
             }
+            println!("{way:?} runs from {:?} on", ran.first());
+            assert_eq!(ran.last(), Some(&40), "40 are enough");
         }
-        println!("{way:?} runs from {:?} on", ran.first());
-        assert_eq!(ran.last(), Some(&40), "40 are enough");
     }
     // How a command can be contained is tried in a thread.
     let mut trial = single();

@@ -16,6 +16,11 @@ pub fn rounds() -> usize {
     std::env::var("CHAOS_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
 }
 
+/// How many rounds are to be done of a kind that takes long: `make chaos` is to end within an hour.
+pub fn few_rounds() -> usize {
+    rounds().div_ceil(5)
+}
+
 /// What the rounds of one kind took.
 #[derive(Debug)]
 pub struct Tally {
