@@ -34,8 +34,9 @@ fn said(output: &Output) -> String {
 
 /// Three nodes that have something to tell: a transfer, a crash, admin calls.
 fn eventful() -> Trial {
-    let mut trial = Trial::start(&Plan::default());
-    trial.follow(3, &[1, 2, 3]);
+    // With the policy immediate n3 would take over again at once.
+    let mut trial = Trial::start(&Plan { preemption: "never", patient: true, ..Plan::default() });
+    trial.lead(3);
     trial.transfer(3, 2);
     trial.follow(2, &[1, 2, 3]);
     trial.kill(2);

@@ -28,7 +28,7 @@ fn roles(status: &Status) -> Vec<MemberRole> {
 #[test]
 fn a_node_that_is_cut_off_says_who_led_and_who_still_reaches_it() {
     let Some(wires) = Wires::lay(3) else { return };
-    let trial = wires.start(&Plan { preemption: "never", ..Plan::default() });
+    let trial = wires.start(&Plan { preemption: "never", patient: true, ..Plan::default() });
     let leader = trial.agree(&[1, 2, 3]);
     let (cut, other) = if leader == 3 { (2, 1) } else { (3, 3 - leader) };
     // Only the link between the leader and one follower: the other follower reaches both.
@@ -170,10 +170,15 @@ fn members_of_which_none_may_lead_say_why() {
 fn a_leader_that_lost_its_majority_does_not_show_it_as_reachable() {
     let Some(wires) = Wires::lay(3) else { return };
     let trial = wires.start(&Plan::default());
-    trial.follow(3, &[1, 2, 3]);
-    wires.separate(&[3], &[1, 2]);
-    let status =
-        trial.wait("n3 has no lease", || trial.status(3).filter(|status| status.leader.is_none()));
+    // On a busy machine it may lose leadership before it is cut off.
+    let status = trial.wait("n3 is cut off while it leads", || {
+        wires.heal();
+        trial.follow(3, &[1, 2, 3]);
+        wires.separate(&[3], &[1, 2]);
+        let status = trial
+            .wait("n3 has no lease", || trial.status(3).filter(|status| status.leader.is_none()));
+        (status.last_leader.as_ref()?.member.0 == 3).then_some(status)
+    });
     let reachable: Vec<bool> = status.members.iter().map(|member| member.reachable).collect();
     assert_eq!(reachable, [false, false, true]);
     assert_eq!(roles(&status)[..2], [MemberRole::Unknown; 2], "n3 may be the one that is cut off");
@@ -245,7 +250,7 @@ fn a_member_that_dies_or_never_comes_is_logged_by_all_others() {
 
 #[test]
 fn every_member_has_a_role() {
-    let mut trial = Trial::found(&Plan { members: 5, ..Plan::default() });
+    let mut trial = Trial::found(&Plan { members: 5, patient: true, ..Plan::default() });
     for member in trial.everybody() {
         let file = trial.folder_of(member).join("doyen.toml");
         let text = fs::read_to_string(&file).expect("a configuration");
@@ -268,11 +273,13 @@ fn every_member_has_a_role() {
             (roles(&trial.status(member)?) == expected).then_some(())
         });
     }
-    let text = printed(&trial.command(2, &["status"]));
-    let shown: Vec<&str> = text.lines().filter_map(|line| line.split_whitespace().nth(2)).collect();
-    for role in ["witness", "follower", "down", "drained", "leader"] {
-        assert!(shown.contains(&role), "{role}: {text}");
-    }
+    trial.wait("`status` shows all roles", || {
+        let text = printed(&trial.command(2, &["status"]));
+        let shown: Vec<&str> =
+            text.lines().filter_map(|line| line.split_whitespace().nth(2)).collect();
+        let mut roles = ["witness", "follower", "down", "drained", "leader"].iter();
+        roles.all(|role| shown.contains(role)).then_some(())
+    });
 }
 
 #[test]
@@ -342,10 +349,16 @@ fn the_history_survives_a_restart() {
     assert!(numbers.windows(2).all(|pair| pair[1] == pair[0] + 1), "{numbers:?}");
     let before: Vec<_> = history.iter().filter(|entry| entry.incarnation.0 == 1).collect();
     let last = before.last().expect("what it recorded before the restart");
-    assert!(last.text.contains("transferred leadership to n2 (shutting down)"), "{last:?}");
+    // To n1 if n2 did not answer at that moment.
+    let is_told = |text: &str| {
+        ["n1", "n2"]
+            .iter()
+            .any(|next| text.contains(&format!("transferred leadership to {next} (shutting down)")))
+    };
+    assert!(is_told(&last.text), "{last:?}");
     assert!(history.iter().any(|entry| entry.incarnation.0 == 2), "{history:?}");
     let told = printed(&trial.command(3, &["history"]));
-    assert!(told.contains("transferred leadership to n2 (shutting down)"), "{told}");
+    assert!(is_told(&told), "{told}");
 }
 
 #[test]

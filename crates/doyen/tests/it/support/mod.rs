@@ -461,6 +461,12 @@ impl Trial {
         assert!(given.status.success(), "resign: {}", complaint(&given));
     }
 
+    /// Has a member drained that may lead.
+    pub fn drain(&self, member: usize) {
+        let given = self.succession(|| self.command(member, &["drain"]));
+        assert!(given.status.success(), "drain n{member}: {}", complaint(&given));
+    }
+
     /// Gives a command that needs a successor, until it is not rejected for want of one: on a busy machine a member may have
     /// acknowledged none of the last three heartbeats though it follows. Returns the other answer, whatever it is.
     pub fn succession(&self, give: impl Fn() -> Output) -> Output {
@@ -495,6 +501,16 @@ impl Trial {
             let agreed = seen.iter().all(|leader| leader.map(|id| id.0 as usize) == Some(first));
             (agreed && members.contains(&first)).then_some(first)
         })
+    }
+
+    /// Has `member` lead, in a cluster whose leader stays whatever its rank.
+    pub fn lead(&self, member: usize) {
+        let all = self.everybody();
+        let leader = self.agree(&all);
+        if leader != member {
+            self.transfer(leader, member);
+        }
+        self.follow(member, &all);
     }
 
     /// Waits until `leader` leads all of `members`.
