@@ -104,7 +104,7 @@ impl Balanced {
 }
 
 fn start() -> (Trial, usize) {
-    let trial = Trial::start(&Plan { preemption: "never", ..Plan::default() });
+    let trial = Trial::start(&Plan { preemption: "never", patient: true, ..Plan::default() });
     let leader = trial.agree(&[1, 2, 3]);
     (trial, leader)
 }
