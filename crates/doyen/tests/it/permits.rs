@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use crate::support::rounds::SetOnDrop;
 use crate::support::{Plan, Trial};
 use doyen::api::{LeaderReport, PermitGiven};
 use doyen::clock::Moment;
@@ -47,6 +48,7 @@ fn transfer_is_in_time(trial: &Trial) -> bool {
     let leader = trial.agree(&[1, 2, 3]);
     let (done, yes) = (AtomicBool::new(false), AtomicU32::new(0));
     thread::scope(|scope| {
+        let _over = SetOnDrop(&done);
         scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
                 if trial.get(leader, "/leader").is_some() {
@@ -59,7 +61,6 @@ fn transfer_is_in_time(trial: &Trial) -> bool {
         let deadline = lease_deadline(trial, leader);
         trial.resign(leader);
         let (_, led) = successor_of(trial, leader);
-        done.store(true, Ordering::Relaxed);
         led < deadline
     })
 }

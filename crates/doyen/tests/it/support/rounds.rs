@@ -69,6 +69,15 @@ impl Drop for Tally {
     }
 }
 
+/// Tells threads beside a test that it is over, also if it panics: a scope waits for all of its threads, however long they take.
+pub struct SetOnDrop<'a>(pub &'a AtomicBool);
+
+impl Drop for SetOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Notices when the whole machine stalls: a thread that sleeps for a moment wakes much later.
 pub struct Watch {
     done: Arc<AtomicBool>,
