@@ -15,10 +15,16 @@ quick: ## While you work, in a minute or two: units, golden scripts, the command
 	$(CARGO) test --locked -p doyen-sim -p doyen-check -p doyen-report -p doyen-lab --lib
 	$(CARGO) test --locked -p doyen --lib --bins --test cli
 
+# What cannot be tested on a machine is appended to a file, which is printed where the output ends.
+export SKIPPED_TESTS = $(abspath $(BUILT))/skipped-tests
+FORGET_SKIPS = mkdir -p $(BUILT) && rm -f $(SKIPPED_TESTS)
+SHOW_SKIPS = test ! -s $(SKIPPED_TESTS) || { echo; echo "Not everything could be tested on this machine:"; sort -u $(SKIPPED_TESTS); echo; }
+
 # Packages are fetched while clippy works.
 test:
+	@$(FORGET_SKIPS)
 	$(MAKE) --jobs=2 lint tools
-	$(MAKE) doc unit
+	@$(MAKE) doc unit; ended=$$?; $(SHOW_SKIPS); exit $$ended
 	@echo "All checks passed."
 
 lint: ## Formatting, and clippy with warnings denied
@@ -28,7 +34,7 @@ lint: ## Formatting, and clippy with warnings denied
 
 # Without root or without `ip` the tests of a cut network skip themselves, and say so; so do those of the balancers, of
 # Prometheus, of the readers of lease files and of the lab in a browser, and without `nft` a benchmark.
-TOOLS = ip:iproute2 arping:iputils-arping curl:curl nft:nftables haproxy:haproxy nginx:nginx-light openssl:openssl sqlite3:sqlite3 python3:python3 cc:gcc chromium:chromium
+TOOLS = ip:iproute2 arping:iputils-arping curl:curl nft:nftables haproxy:haproxy nginx:nginx-light openssl:openssl sqlite3:sqlite3 python3:python3 cc:gcc strace:strace chromium:chromium
 
 # A new machine knows no packages until it has asked for their lists, once.
 FETCH = updated=; fetch() { "$$@" && return; test -z "$$updated" || return 1; updated=1; test "$$(id -u)" = 0 && apt-get update && "$$@"; }
@@ -134,9 +140,9 @@ ROUNDS ?= 50
 chaos: tools ## Everything that is killed, stopped or paused under `doyen run`, hooks and locks, and every attack on a node, many rounds of each
 	@echo "| what happens | rounds | two copies | until the next copy, median ms | p95 | worst | stalls of the machine |"
 	@echo "|---|---|---|---|---|---|---|"
-	@CHAOS_ROUNDS=$(ROUNDS) $(CARGO) test --release --quiet --locked --no-fail-fast -p doyen --test it -- run:: hook_examples:: \
-	    fenced:: lock:: balancers:: systemd:: hostile:: connections:: disk:: starts:: --nocapture --test-threads=1 > target/chaos.log 2>&1; ended=$$?; \
-	    grep -o '| .* |$$' target/chaos.log; test $$ended = 0 || { cat target/chaos.log; exit 1; }
+	@$(FORGET_SKIPS); CHAOS_ROUNDS=$(ROUNDS) $(CARGO) test --release --quiet --locked --no-fail-fast -p doyen --test it -- run:: hook_examples:: \
+	    fenced:: lock:: balancers:: prometheus:: systemd:: hostile:: connections:: disk:: states:: processes:: starts:: --nocapture --test-threads=1 > target/chaos.log 2>&1; ended=$$?; \
+	    grep -o '| .* |$$' target/chaos.log; test $$ended = 0 || cat target/chaos.log; $(SHOW_SKIPS); test $$ended = 0
 
 soak: tools ## Ten minutes of random clicking in the lab
 	SOAK_SECONDS=600 $(CARGO) test --locked -p doyen --test it random_clicking -- --nocapture

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use crate::support::rounds::{Tally, rounds};
+use crate::support::rounds::{SetOnDrop, Tally, rounds};
 use crate::support::servers::{Process, free_address, is_installed, replace, shipped, start_nginx};
 use crate::support::{LIMIT, Plan, Trial};
 use doyen::api::PermitGiven;
@@ -104,7 +104,7 @@ impl Balanced {
 }
 
 fn start() -> (Trial, usize) {
-    let trial = Trial::start(&Plan { preemption: "never", ..Plan::default() });
+    let trial = Trial::start(&Plan { preemption: "never", patient: true, ..Plan::default() });
     let leader = trial.agree(&[1, 2, 3]);
     (trial, leader)
 }
@@ -201,6 +201,7 @@ fn a_fenced_register_behind_haproxy_accepts_no_older_token() {
     let done = AtomicBool::new(false);
     let mut tally = Tally::new("transfers, with a fenced register behind HAProxy");
     thread::scope(|scope| {
+        let _over = SetOnDrop(&done);
         scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
                 // On one connection for as long as it lasts.
@@ -219,7 +220,6 @@ fn a_fenced_register_behind_haproxy_accepts_no_older_token() {
                 balanced.reaches(leader);
             });
         }
-        done.store(true, Ordering::Relaxed);
     });
     let text = fs::read_to_string(&accepted).expect("writes");
     let tokens: Vec<u64> = text.lines().map(|line| line.parse().expect("a token")).collect();

@@ -12,7 +12,7 @@ fn clocks(trial: &Trial, flags: &[&str]) -> (Option<i32>, Value) {
 
 #[test]
 fn an_offset_is_wrong_by_its_uncertainty_at_most() {
-    let mut trial = Trial::start(&Plan::default());
+    let mut trial = Trial::start(&Plan { patient: true, ..Plan::default() });
     trial.follow(3, &[1, 2, 3]);
     // A busy machine may answer slowly.
     let report = trial.wait("all clocks are averaged", || {
@@ -34,11 +34,13 @@ fn an_offset_is_wrong_by_its_uncertainty_at_most() {
     }
 
     trial.kill(2);
-    let (code, report) = clocks(&trial, &["--rounds", "1", "--within", "2s"]);
-    assert_eq!((code, &report["agreed"]), (Some(1), &false.into()), "{report}");
+    let report = trial.wait("two of three, which are a majority, are averaged", || {
+        let (code, report) = clocks(&trial, &["--rounds", "1", "--within", "2s"]);
+        assert_eq!((code, &report["agreed"]), (Some(1), &false.into()), "{report}");
+        report["average_us"].is_i64().then_some(report)
+    });
     let silent = &report["members"][1];
     assert_eq!((&silent["name"], &silent["standing"]), (&"n2".into(), &"silent".into()));
     let problem = silent["problem"].as_str().expect("a reason");
     assert!(problem.starts_with("n2 does not answer n1"), "{problem}");
-    assert!(report["average_us"].is_i64(), "two of three are a majority: {report}");
 }

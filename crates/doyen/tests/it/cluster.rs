@@ -4,7 +4,6 @@ use std::fs;
 use std::net::UdpSocket;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use crate::support;
 use crate::support::{Plan, Trial, complaint, doyen, free_address, skip};
 use doyen::node::status::{Entry, MemberStatus};
 use doyen::node::store::{Owner, Store};
@@ -27,8 +26,11 @@ fn the_highest_leads_and_when_it_is_killed_the_next_one_does() {
     trial.run(5);
     // It comes back and follows: it failed as leader a moment ago, and its penalty has not decayed.
     trial.follow(4, &[5]);
-    let why = trial.status(1).unwrap().why.unwrap();
-    assert_eq!(why, "elected after n5 became unreachable");
+    // On a busy machine another one may have been elected first, and n4 have taken over from it.
+    trial.wait("n1 says why there is another leader", || {
+        let mut history = trial.history(1).into_iter();
+        history.find(|entry| entry.text.contains("elected after n5 became unreachable"))
+    });
 }
 
 /// Three members, then five: the highest leads, and when it is killed the next one does.
@@ -40,8 +42,9 @@ fn elects_on_the_network(algorithm: &'static str) {
         trial.follow(members - 1, &trial.everybody()[..members - 1]);
         trial.wait_for_log(1, "only quorum tolerates partitions");
         let reason = format!("elected after n{members} lost leadership");
-        let told = trial.history(1).into_iter().any(|entry| entry.text.contains(&reason));
-        assert!(told, "{:?}", trial.history(1));
+        trial.wait(&format!("n1 says `{reason}`"), || {
+            trial.history(1).into_iter().find(|entry| entry.text.contains(&reason))
+        });
     }
 }
 
@@ -86,9 +89,13 @@ fn a_clean_stop_transfers_leadership_at_once() {
     trial.follow(3, &[1, 2, 3]);
     assert_eq!(trial.stop(3), Some(0));
     trial.follow(2, &[1, 2]);
-    let entry = trial.history(2).into_iter().rev().find(|entry| entry.downtime_us.is_some());
-    let entry = entry.expect("a transfer has a downtime");
-    assert!(entry.text.contains("n3 transferred leadership (shutting down)"), "{}", entry.text);
+    let entry = trial.wait("a transfer and its downtime in the history of n2", || {
+        let is_it = |entry: &Entry| {
+            entry.text.contains("n3 transferred leadership (shutting down)")
+                && entry.downtime_us.is_some()
+        };
+        trial.history(2).into_iter().find(is_it)
+    });
     // Three round trips and two state writes take far less than this even on a busy machine, and a vote lease that runs out
     // takes 1.5 s.
     assert!(entry.downtime_us.unwrap() < 1_000_000, "{entry:?}");
@@ -145,9 +152,10 @@ fn a_paused_leader_has_no_lease_when_it_wakes() {
 
 #[test]
 fn an_operator_drains_prefers_and_transfers() {
-    let trial = Trial::start(&Plan::default());
-    trial.follow(3, &[1, 2, 3]);
-    let done = trial.command(3, &["drain", "--for", "1h"]);
+    // With the policy immediate n2 would take over again at once from n1.
+    let trial = Trial::start(&Plan { preemption: "never", patient: true, ..Plan::default() });
+    trial.lead(3);
+    let done = trial.succession(|| trial.command(3, &["drain", "--for", "1h"]));
     assert!(done.status.success(), "{}", complaint(&done));
     trial.follow(2, &[1, 2, 3]);
     let status = trial.status(3).unwrap();
@@ -156,14 +164,15 @@ fn an_operator_drains_prefers_and_transfers() {
     assert!((3_500_000..=3_600_000).contains(&left), "{left}");
     trial.transfer(2, 1);
     trial.follow(1, &[1, 2, 3]);
-    let history = trial.history(2);
     let by = "transferred leadership to n1 (requested); command from admin.sock (uid ";
-    assert!(history.iter().any(|entry| entry.text.contains(by)), "{history:?}");
+    trial.wait("the history of n2 says who gave the command", || {
+        trial.history(2).into_iter().find(|entry| entry.text.contains(by))
+    });
     let refused = trial.command(1, &["transfer", "n3"]);
     assert_eq!(refused.status.code(), Some(1), "{}", complaint(&refused));
     let done = trial.command(3, &["undrain"]);
     assert!(done.status.success(), "{}", complaint(&done));
-    let done = trial.command(1, &["prefer", "n2", "--for", "10m"]);
+    let done = trial.succession(|| trial.command(1, &["prefer", "n2", "--for", "10m"]));
     assert!(done.status.success(), "{}", complaint(&done));
     trial.follow(2, &[1, 2, 3]);
 }
@@ -172,7 +181,7 @@ fn an_operator_drains_prefers_and_transfers() {
 fn a_drained_member_stays_drained_when_it_restarts() {
     let mut trial = Trial::start(&Plan::default());
     trial.follow(3, &[1, 2, 3]);
-    assert!(trial.command(3, &["drain"]).status.success());
+    trial.drain(3);
     assert!(trial.status(3).unwrap().drained, "whoever is told so sees it at once");
     trial.follow(2, &[1, 2, 3]);
     trial.kill(3);
@@ -185,7 +194,7 @@ fn a_drained_member_stays_drained_when_it_restarts() {
 #[test]
 fn json_logs_have_fields() {
     let flags = ["--log-format", "json"].map(str::to_owned).to_vec();
-    let trial = Trial::start(&Plan { flags, ..Plan::default() });
+    let trial = Trial::start(&Plan { flags, patient: true, ..Plan::default() });
     trial.follow(3, &[1, 2, 3]);
     trial.transfer(3, 2);
     assert_eq!(trial.command(1, &["transfer", "n9"]).status.code(), Some(2));
@@ -330,23 +339,25 @@ fn a_member_that_has_just_restarted_is_not_next_where_there_is_no_majority() {
     trial.kill(1);
     trial.run(1);
     trial.follow(3, &[1]);
-    let status = trial.wait("n3 leads and reaches n1", || {
+    trial.wait("n3 leads and reaches n1, which does not reach n2", || {
         let status = trial.status(3)?;
-        (status.leader == Some(NodeId(3)) && status.members[0].reachable).then_some(status)
+        if status.leader != Some(NodeId(3)) || !status.members[0].reachable {
+            return None;
+        }
+        assert_eq!(status.next, None, "{status:?}");
+        (status.members[0].unreachable == Some(vec![NodeId(2)])).then_some(())
     });
-    assert_eq!(status.members[0].unreachable, Some(vec![NodeId(2)]), "{status:?}");
-    assert_eq!(status.next, None, "{status:?}");
 }
 
 #[test]
 fn a_failed_leader_has_a_penalty_that_all_members_show() {
-    let mut trial = Trial::start(&Plan::default());
+    let mut trial = Trial::start(&Plan { patient: true, ..Plan::default() });
     trial.follow(3, &[1, 2, 3]);
     trial.kill(3);
     trial.follow(2, &[1, 2]);
     trial.wait("n3 is unreachable, by one definition", || {
         let status = trial.status(1)?;
-        let missed = status.members[0].unreachable.as_deref() == Some(&[NodeId(3)]);
+        let missed = status.members[0].unreachable.as_deref()?.contains(&NodeId(3));
         assert_eq!(status.members[2].reachable, !missed, "{status:?}");
         (missed && status.next.is_none()).then_some(())
     });
@@ -462,100 +473,6 @@ fn a_member_with_another_configuration_is_ignored() {
     let explained = doyen(&["explain", "--node", trial.url(1)]);
     let explained = String::from_utf8_lossy(&explained.stdout).into_owned();
     assert!(explained.contains(differs), "{explained}");
-}
-
-#[test]
-fn a_restored_state_is_noticed_and_its_member_rejoins() {
-    let mut trial = Trial::start(&Plan::default());
-    trial.follow(3, &[1, 2, 3]);
-    let state = trial.folder_of(1).join("state").join("state");
-    trial.kill(1);
-    let copy = fs::read(&state).unwrap();
-    trial.run(1);
-    trial.follow(3, &[1]);
-    trial.kill(1);
-    fs::write(&state, copy).unwrap();
-    trial.run(1);
-    assert_eq!(trial.wait_for_end(1), Some(1));
-    assert!(trial.log(1).contains("`doyen rejoin`"), "the way out is named: {}", trial.log(1));
-    // A supervisor starts it again and again; every start would be a later life, and pass for a new one.
-    for _ in 0..3 {
-        trial.run(1);
-        assert_eq!(trial.wait_for_end(1), Some(2), "{}", trial.log(1));
-    }
-    assert!(trial.log(1).contains("other members have refused this state"), "{}", trial.log(1));
-    trial.rejoin(1);
-    trial.follow(3, &[1, 2, 3]);
-}
-
-/// A nightly backup: a copy that was made during the last life has an incarnation that nothing is wrong with. The term finds it.
-#[test]
-fn a_copy_of_the_last_life_is_found_by_its_term() {
-    let mut trial = Trial::start(&Plan::default());
-    trial.follow(3, &[1, 2, 3]);
-    let term = trial.status(1).unwrap().term;
-    let state = trial.folder_of(1).join("state").join("state");
-    let copy = fs::read(&state).unwrap();
-    trial.transfer(3, 2);
-    trial.wait("n1 follows in a later term", || {
-        trial.status(1).filter(|status| status.term > term && status.leader.is_some()).map(drop)
-    });
-    trial.kill(1);
-    fs::write(&state, copy).unwrap();
-    trial.run(1);
-    assert_eq!(trial.wait_for_end(1), Some(1), "{}", trial.log(1));
-    let log = trial.log(1);
-    assert!(
-        log.contains("has seen this member in term") && log.contains("`doyen rejoin`"),
-        "{log}"
-    );
-    trial.rejoin(1);
-    // It takes over from n2 again meanwhile.
-    trial.follow(3, &[1, 2, 3]);
-}
-
-#[test]
-fn a_cloned_state_stops_the_one_that_comes_second() {
-    let mut trial = Trial::start(&Plan::default());
-    trial.follow(3, &[1, 2, 3]);
-    trial.kill(1);
-    let state = trial.folder_of(1).join("state");
-    let clone = trial.folder.join("clone");
-    fs::create_dir(&clone).unwrap();
-    set_private(&clone);
-    fs::copy(state.join("state"), clone.join("state")).unwrap();
-    trial.run(1);
-    trial.follow(3, &[1, 2, 3]);
-    let elsewhere = free_address();
-    let config = trial.folder_of(1).join("doyen.toml");
-    let second = std::process::Command::new(support::program())
-        .args(["node", "--config", config.to_str().unwrap(), "--listen", &elsewhere])
-        .args(["--state-dir", clone.to_str().unwrap(), "--http", &free_address()])
-        .stdin(std::process::Stdio::null())
-        .output()
-        .unwrap();
-    assert_eq!(second.status.code(), Some(1));
-    let told = complaint(&second);
-    assert!(told.contains("clone"), "{told}");
-    let by = ["n2", "n3"].map(|name| format!("{name} has seen this member in start 2"));
-    assert!(by.iter().any(|by| told.contains(by)), "{told}");
-    trial.follow(3, &[1, 2, 3]);
-}
-
-#[test]
-fn a_lost_state_does_not_look_like_a_first_start() {
-    let mut trial = Trial::start(&Plan::default());
-    trial.follow(3, &[1, 2, 3]);
-    trial.kill(2);
-    // The disk is lost, and the folder with it.
-    fs::remove_dir_all(trial.folder_of(2).join("state")).unwrap();
-    trial.run(2);
-    assert_eq!(trial.wait_for_end(2), Some(2));
-    assert!(trial.log(2).contains("`doyen rejoin`"), "{}", trial.log(2));
-    trial.rejoin(2);
-    trial.follow(3, &[1, 2, 3]);
-    trial.kill(3);
-    trial.follow(2, &[1, 2]);
 }
 
 /// A supervisor goes on starting the node while an operator has its member rejoin.
@@ -723,7 +640,7 @@ fn a_log_that_cannot_be_written_is_no_reason_to_end() {
         trial.run(member);
     }
     trial.follow(3, &[1, 2, 3]);
-    assert!(trial.command(3, &["drain"]).status.success());
+    trial.drain(3);
     trial.follow(2, &[1, 2, 3]);
     trial.signal(3, Signal::HUP);
     assert_eq!(trial.stop(3), Some(0));
@@ -743,7 +660,7 @@ fn a_log_without_a_reader_blocks_nothing() {
         trial.run(member);
     }
     trial.agree(&[1, 2, 3]);
-    assert!(trial.command(3, &["drain"]).status.success());
+    trial.drain(3);
     assert!(trial.get(3, "/livez").is_some());
     assert_eq!(trial.stop(3), Some(0));
 }
@@ -844,14 +761,9 @@ fn the_best_member_whose_policy_is_never_blocks_nobody() {
     });
 }
 
-fn set_private(folder: &std::path::Path) {
-    use std::os::unix::fs::PermissionsExt as _;
-    fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).unwrap();
-}
-
 #[test]
 fn while_elections_are_paused_a_transfer_works_and_a_dead_leader_is_not_replaced() {
-    let mut trial = Trial::start(&Plan::default());
+    let mut trial = Trial::start(&Plan { patient: true, ..Plan::default() });
     trial.follow(3, &[1, 2, 3]);
     let resumed = trial.command(1, &["resume"]);
     assert_eq!(resumed.status.code(), Some(1), "{}", complaint(&resumed));
@@ -881,14 +793,15 @@ fn while_elections_are_paused_a_transfer_works_and_a_dead_leader_is_not_replaced
 
     trial.kill(2);
     trial.wait("n1 has lost its leader", || trial.status(1)?.leader.is_none().then_some(()));
-    // A restart does not end the pause. Without it there would be a leader long before n3 has started.
+    // A restart does not end the pause. Without it there would be a leader when n3 votes again.
     trial.stop(3);
     trial.run(3);
     let status = trial.wait("n3 is back and reaches n1", || {
         trial.status(3).filter(|status| status.members[0].reachable)
     });
     assert!(status.pause.is_some(), "{status:?}");
-    assert_eq!(trial.status(1).and_then(|status| status.leader), None);
+    trial.wait_for_rise(1, RECEIVED, "", 45);
+    assert_eq!(trial.status(1).expect("it answers").leader, None);
     let said = doyen(&["status", "--node", trial.url(1)]);
     let said = String::from_utf8_lossy(&said.stdout).into_owned();
     assert!(said.contains("elections are paused for another "), "{said}");
@@ -902,11 +815,12 @@ fn while_elections_are_paused_a_transfer_works_and_a_dead_leader_is_not_replaced
 
 #[test]
 fn followers_know_why_the_leader_moved() {
-    let mut trial = Trial::start(&Plan { patient: true, ..Plan::default() });
-    trial.follow(3, &[1, 2, 3]);
-    let why = |trial: &Trial, leader: u32| {
+    let plan = Plan { preemption: "never", patient: true, ..Plan::default() };
+    let mut trial = Trial::start(&plan);
+    trial.lead(3);
+    let why = |trial: &Trial, leader: usize| {
         trial.wait("n1 says why the leader leads", || {
-            let status = trial.status(1).filter(|it| it.leader == Some(NodeId(leader)))?;
+            let status = trial.status(1).filter(|it| it.leader == Some(NodeId(leader as u32)))?;
             status.why
         })
     };
@@ -919,6 +833,6 @@ fn followers_know_why_the_leader_moved() {
     trial.run(2);
     trial.follow(3, &[2]);
     trial.kill(3);
-    trial.follow(2, &[1, 2]);
-    assert_eq!(why(&trial, 2), "elected after n3 became unreachable");
+    let next = trial.agree(&[1, 2]);
+    assert_eq!(why(&trial, next), "elected after n3 became unreachable");
 }

@@ -39,17 +39,26 @@ fn check(trial: &Trial) -> String {
     text.lines().next().unwrap_or_default().to_owned()
 }
 
-/// Checks 25 times a second beside as many idle connections, for two seconds in each round.
+/// Checks 25 times a second beside as many idle connections, for two seconds in each round. A round in which the whole machine
+/// stalled is repeated: the leader may have lost its lease, and says so.
 fn check_often(trial: &Trial, idle: usize, kind: &'static str) {
+    const ATTEMPTS: usize = 3;
     let mut tally = Tally::new(kind);
     for _ in 0..rounds() {
-        tally.round(|| {
-            let _held: Vec<TcpStream> = (0..idle).map(|_| connect(trial)).collect();
-            for _ in 0..50 {
-                assert_eq!(check(trial), "HTTP/1.0 200 OK", "{}", trial.log(1));
-                sleep(Duration::from_millis(40));
+        for attempt in 1..=ATTEMPTS {
+            let mut others = Vec::new();
+            let has_stalled = tally.round(|| {
+                let _held: Vec<TcpStream> = (0..idle).map(|_| connect(trial)).collect();
+                for _ in 0..50 {
+                    others.extend(Some(check(trial)).filter(|it| it != "HTTP/1.0 200 OK"));
+                    sleep(Duration::from_millis(40));
+                }
+            });
+            if others.is_empty() {
+                break;
             }
-        });
+            assert!(has_stalled && attempt < ATTEMPTS, "{others:?}: {}", trial.log(1));
+        }
     }
 }
 

@@ -194,26 +194,30 @@ fn damages(state: &[u8]) -> Vec<(String, Vec<u8>)> {
 fn no_damage_to_a_state_passes_for_a_state() {
     let mut trial = Trial::start(&Plan { patient: true, ..Plan::default() });
     trial.follow(3, &[1, 2, 3]);
-    let term = trial.status(3).expect("it answers").term;
     let file = trial.folder_of(1).join("state/state");
     let number = damages(&fs::read(&file).unwrap()).len();
     let mut tally = Tally::new("a damaged state, then a rejoin if it is lost");
     let mut kept = 0;
-    for case in 0..number {
+    // On a busy machine the leader may be lost in a round: then the case is repeated. What a damaged state does to the others it
+    // does each time.
+    const ATTEMPTS: usize = 3;
+    let (mut case, mut attempts) = (0, 1);
+    while case < number {
+        let term = trial.status(3).expect("it answers").term;
         trial.stop(1);
         let (what, damaged) = damages(&fs::read(&file).unwrap()).swap_remove(case);
         fs::write(&file, damaged).unwrap();
         let _ = fs::remove_file(trial.folder_of(1).join("log"));
+        let mut runs = false;
         tally.round(|| {
             trial.run(1);
-            let runs = trial.wait("it runs or says why it does not", || {
+            runs = trial.wait("it runs or says why it does not", || {
                 let has_ended = has_ended(trial.pid(1));
                 let leader = |member| trial.status(member).and_then(|it| it.leader);
                 let follows = leader(1).is_some() && leader(1) == leader(3);
                 (has_ended || follows).then_some(!has_ended)
             });
             if runs {
-                kept += 1;
                 return;
             }
             let code = trial.wait_for_end(1);
@@ -223,7 +227,13 @@ fn no_damage_to_a_state_passes_for_a_state() {
             trial.rejoin(1);
         });
         trial.follow(3, &[1, 2, 3]);
-        assert_eq!(trial.status(3).expect("it answers").term, term, "{what}");
+        let is_undisturbed = trial.status(3).expect("it answers").term == term;
+        assert!(is_undisturbed || attempts < ATTEMPTS, "{what}: a later term each time");
+        if is_undisturbed {
+            (case, attempts, kept) = (case + 1, 1, kept + usize::from(runs));
+        } else {
+            attempts += 1;
+        }
     }
     println!("{kept} of {number} kept");
     assert!((1..number).contains(&kept), "one slot is the last state: {kept} of {number}");

@@ -14,6 +14,7 @@ use crate::support::{Plan, Trial, complaint, new_folder, program};
 /// Programs that documented lines begin with, and why they are not run here.
 const OTHERS: &[(&str, &str)] = &[
     ("cargo", "builds; the tests that it names are run as such"),
+    ("chown", "no user for the service"),
     ("cp", "copies a folder to where systemd expects it"),
     ("echo", "shows the exit code of the line before"),
     ("for", "starts nodes that run until they are stopped"),
@@ -49,13 +50,13 @@ const NEGATIVE: &[(&str, &str)] = &[
 /// The page whose explorations find the flaw that they are about, but for those of hardened mode.
 const FLAWS: &str = "flaws.md";
 
-/// A line that a reader may type, and where it is.
+/// A command that a reader may type, and where it is.
 struct Line {
     place: String,
     text: String,
 }
 
-/// The lines of code blocks, and the commands of doyen that are mentioned in the text. A block without a fence is refused: its
+/// The commands of code blocks, and those of doyen that are mentioned in the text. A block without a fence is refused: its
 /// lines would not be seen here.
 fn documented() -> (Vec<Line>, Vec<Line>) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -76,13 +77,12 @@ fn documented() -> (Vec<Line>, Vec<Line>) {
                 assert_eq!(unfenced, None, "{name}: put it into a code block with a fence");
                 let spans = part.split('`').skip(1).step_by(2);
                 let spans = spans.map(|span| span.split_whitespace().collect::<Vec<_>>().join(" "));
-                let commands = spans.filter_map(|span| {
-                    let command = as_typed_there(&span);
-                    command.starts_with("doyen ").then(|| place(command))
-                });
-                mentions.extend(commands);
+                let commands = spans.flat_map(|span| commands(&span));
+                let commands = commands.filter(|command| command.starts_with("doyen "));
+                mentions.extend(commands.map(|command| place(&command)));
             } else {
-                lines.extend(typed(part).iter().map(|line| place(line)));
+                let commands = typed(part).into_iter().flat_map(|line| commands(&line));
+                lines.extend(commands.map(|command| place(&command)));
             }
         }
     }
@@ -96,6 +96,57 @@ fn is_unfenced(line: &str) -> bool {
         let line = line.strip_prefix("$ ").or(line.strip_prefix("# ")).unwrap_or(line);
         as_typed_there(line).starts_with("doyen ")
     })
+}
+
+/// The commands of a line, of which each is tried: a shell runs one after the other, whether the one before it has to succeed
+/// or not, and perhaps with what that has printed. Quotes and substitutions stay whole.
+fn commands(line: &str) -> Vec<String> {
+    let (mut commands, mut quote, mut depth) = (vec![String::new()], None, 0_usize);
+    let mut rest = line.chars().peekable();
+    while let Some(it) = rest.next() {
+        match (it, quote) {
+            ('"' | '\'', None) => quote = Some(it),
+            (_, Some(end)) if it == end => quote = None,
+            ('(', None) => depth += 1,
+            (')', None) => depth = depth.saturating_sub(1),
+            (';' | '|', None) if depth == 0 => {
+                rest.next_if_eq(&'|');
+                commands.push(String::new());
+                continue;
+            }
+            ('&', None) if depth == 0 && rest.next_if_eq(&'&').is_some() => {
+                commands.push(String::new());
+                continue;
+            }
+            _ => {}
+        }
+        commands.last_mut().expect("one at least").push(it);
+    }
+    let commands = commands.iter().map(|command| {
+        let command = command.trim();
+        as_typed_there(command.strip_prefix("do ").unwrap_or(command)).to_owned()
+    });
+    commands.filter(|command| !command.is_empty()).collect()
+}
+
+#[test]
+fn every_command_of_a_line_is_found() {
+    let split = |line: &str| commands(line).join("\n");
+    let each = "cp a b\ndoyen rejoin --config x\ndoyen node";
+    assert_eq!(split("cp a b && sudo -u doyen doyen rejoin --config x; doyen node"), each);
+    assert_eq!(
+        split("doyen run -- sh -c \"a && b; c\" || echo no"),
+        "doyen run -- sh -c \"a && b; c\"\necho no"
+    );
+    assert_eq!(
+        split("curl -d '{\"a\": \"b;c\"}' x?a=1&b=2 | jq ."),
+        "curl -d '{\"a\": \"b;c\"}' x?a=1&b=2\njq ."
+    );
+    assert_eq!(
+        split("for n in 1 2; do doyen node $n & done"),
+        "for n in 1 2\ndoyen node $n & done"
+    );
+    assert_eq!(split("secret=$(cat it | head -n 1)"), "secret=$(cat it | head -n 1)");
 }
 
 /// A line without what has another user, or another machine, run it.
@@ -114,14 +165,14 @@ fn typed(block: &str) -> Vec<String> {
     let has_prompts = code.lines().any(|line| line.trim_start().starts_with("$ "));
     let lines = code.lines().filter_map(|line| {
         let line = line.trim();
-        let prompted = line.strip_prefix("$ ").or(line.strip_prefix("# ")).map(as_typed_there);
+        let prompted = line.strip_prefix("$ ").or(line.strip_prefix("# "));
         prompted.or(Some(line).filter(|line| !has_prompts && line.starts_with("doyen ")))
     });
     let without_comment = |line: &str| line.split("  # ").next().unwrap_or_default().to_owned();
     lines.map(without_comment).collect()
 }
 
-/// The words of a line, up to what a shell does with its result. No line needs more of a shell than double quotes.
+/// The words of a command, up to what a shell does with its result. No line needs more of a shell than double quotes.
 fn words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     for (number, part) in line.split('"').enumerate() {
@@ -130,7 +181,7 @@ fn words(line: &str) -> Vec<String> {
             _ => words.push(part.to_owned()),
         }
     }
-    let end = words.iter().position(|word| ["&&", "|", ">", "&", ";"].contains(&word.as_str()));
+    let end = words.iter().position(|word| [">", "&"].contains(&word.as_str()));
     words.truncate(end.unwrap_or(words.len()));
     words.retain(|word| word != "…" && word != "...");
     words

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::support::{LIMIT, new_folder};
+use crate::support::{LIMIT, new_folder, skip};
 use doyen::clock::Moment;
 use doyen::guardian::contain::Containment;
 use doyen::guardian::control::{Killed, Report, Request};
@@ -111,7 +111,7 @@ fn containments() -> Vec<Containment> {
         all.push(available);
     }
     if all.is_empty() {
-        eprintln!("SKIPPED: no PID namespaces and no cgroup v2 that may be written to");
+        skip("the guardian: no PID namespaces and no cgroup v2 that may be written to");
     }
     all
 }

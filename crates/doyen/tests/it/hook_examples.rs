@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 
 use crate::support;
-use crate::support::rounds::{Tally, rounds};
+use crate::support::rounds::{SetOnDrop, Tally, rounds};
 use crate::support::wires::Wires;
 use crate::support::{LIMIT, Plan, Trial, skip};
 use serde_json::Value;
@@ -69,6 +69,7 @@ fn a_virtual_address_moves_with_leadership_and_is_never_at_two_members() {
     let (done, twice, looks) = (AtomicBool::new(false), AtomicU32::new(0), AtomicU32::new(0));
     let mut tally = Tally::new("the node of a leader with a virtual address is killed");
     thread::scope(|scope| {
+        let _over = SetOnDrop(&done);
         scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
                 twice.fetch_add(u32::from(is_at_two(&wires)), Ordering::Relaxed);
@@ -90,7 +91,6 @@ fn a_virtual_address_moves_with_leadership_and_is_never_at_two_members() {
             run(&mut trial, killed);
             trial.follow(leader, &[1, 2, 3]);
         }
-        done.store(true, Ordering::Relaxed);
     });
     assert_eq!(twice.into_inner(), 0, "in {} looks", looks.into_inner());
 }

@@ -11,7 +11,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crate::support::rounds::{Tally, rounds};
-use crate::support::{Plan, Trial};
+use crate::support::{Plan, Trial, skip};
 use doyen::config::{Configuration, Env, Settings};
 use doyen::key::Keyring;
 use doyen::node::status::Status;
@@ -30,16 +30,15 @@ const MOST_GROWTH: u64 = 4_096;
 /// program is optimised, as in `make chaos`; without that, a fifth takes as much of a processor.
 const REPLAYED: u64 = if cfg!(debug_assertions) { 4_000 } else { 20_000 };
 
-/// The share of this rate that the sender must reach during a restart: a restart under less shows nothing.
+/// The share of this rate that the sender must reach during a restart: a restart under less shows less.
 const LEAST_SHARE: f64 = if cfg!(debug_assertions) { 0.5 } else { 0.9 };
 
-/// How long a restart may take while they are sent. Where the program is not optimised, and where the whole machine stalled, it
-/// may also take four times as long as one just before without them.
+/// How long a restart may take while they are sent, on a machine that does nothing else.
 const LONGEST_RESTART: Duration = Duration::from_secs(1);
 
 /// How often a restart is repeated that took longer, or under less, because the machine may have been busy with other tests.
 /// What keeps a member out does so each time.
-const RESTARTS: usize = 3;
+const RESTARTS: usize = 5;
 
 /// What was recorded on the network of a cluster.
 struct Recorder {
@@ -139,9 +138,10 @@ fn replayed_greetings_do_not_delay_a_restart() {
         })
     });
     let mut tally = Tally::new("a restart under replayed greetings each way");
+    let mut reached = Vec::new();
     for _ in 0..rounds() {
         let mut seen = Vec::new();
-        let is_fast = (0..RESTARTS).any(|_| {
+        while seen.len() < RESTARTS && !seen.iter().any(Restart::is_fast_under_all) {
             let quiet = restart(&mut trial);
             trial.agree(&[1, 2, 3]);
             let floods =
@@ -150,24 +150,51 @@ fn replayed_greetings_do_not_delay_a_restart() {
             let sent = || floods.each_ref().map(|flood| flood.sent.load(Ordering::Relaxed));
             let (begun, before) = (Instant::now(), sent());
             let mut took = Duration::ZERO;
-            let has_stalled = tally.round(|| took = restart(&mut trial));
+            tally.round(|| took = restart(&mut trial));
             let rates = [0, 1]
                 .map(|way| (sent()[way] - before[way]) as f64 / begun.elapsed().as_secs_f64());
             [1, 2, 3].iter().for_each(|&member| wait_until_flooded(&trial, member));
-            println!(
-                "ready after {took:?}, {rates:.0?} replayed a second; without them after {quiet:?}"
-            );
-            seen.push((took, quiet, rates));
-            let is_slow = took >= LONGEST_RESTART;
-            assert!(
-                !is_slow || cfg!(debug_assertions) || has_stalled,
-                "no stall of the machine: {seen:?}"
-            );
-            let is_flooded = rates.iter().all(|rate| *rate >= LEAST_SHARE * REPLAYED as f64);
-            is_flooded && took < LONGEST_RESTART + 4 * quiet
-        });
-        assert!(is_fast, "with and without replayed greetings, and how many a second: {seen:?}");
+            let restart = Restart { took, quiet, rates };
+            println!("{restart:.0?}");
+            seen.push(restart);
+        }
+        assert!(seen.iter().any(Restart::is_fast), "each restart takes too long: {seen:.0?}");
+        if !seen.iter().any(Restart::is_fast_under_all) {
+            reached.extend(seen);
+        }
         trial.agree(&[1, 2, 3]);
+    }
+    if !reached.is_empty() {
+        skip(&format!(
+            "a restart under {REPLAYED} replayed greetings a second each way: this machine was too busy, and sent as many as \
+             the restarts say, all of which were judged: {reached:.0?}"
+        ));
+    }
+}
+
+/// A restart under replayed greetings.
+#[derive(Debug)]
+struct Restart {
+    took: Duration,
+    /// How long one without them took, just before.
+    quiet: Duration,
+    /// How many were sent in a second, to the member that restarts and to the others.
+    rates: [f64; 2],
+}
+
+impl Restart {
+    /// On a busy machine one without replayed greetings takes longer too. A program that is not optimised needs much of a
+    /// processor for the greetings alone.
+    fn is_fast(&self) -> bool {
+        let longest = match cfg!(debug_assertions) {
+            true => LONGEST_RESTART + 4 * self.quiet,
+            false => LONGEST_RESTART.max(4 * self.quiet),
+        };
+        self.took < longest
+    }
+
+    fn is_fast_under_all(&self) -> bool {
+        self.is_fast() && self.rates.iter().all(|rate| *rate >= LEAST_SHARE * REPLAYED as f64)
     }
 }
 

@@ -1,6 +1,5 @@
 //! `doyen init` where the disk does not play along.
 
-use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -59,7 +58,7 @@ fn every_folder_that_got_an_entry_is_synced() {
         .output();
     let calls = std::fs::read_to_string(folder.join("calls")).unwrap_or_default();
     if !traced.is_ok_and(|output| output.status.success()) || calls.is_empty() {
-        let _ = writeln!(std::io::stderr(), "\nSKIPPED: strace cannot be run here\n");
+        crate::support::skip("strace cannot be run here: what `init` syncs is not seen");
         return;
     }
     let is_synced = |path: &str| {

@@ -73,15 +73,15 @@ fn lease_file(trial: &Trial, member: usize) -> PathBuf {
 #[test]
 fn a_transfer_waits_for_a_program_that_has_locked_the_file_and_goes_on_when_it_lets_go() {
     let mut jobs = Jobs::start();
-    // Of those in time at most one may have been too long under way, on a busy machine: one that waits for the deadline does
-    // so each time.
+    // Of those in time a few may have been too long under way, on a busy machine: one that waits for the deadline does so each
+    // time.
     let mut seen = Vec::new();
     while seen.len() < ROUNDS && !seen.contains(&Some(true)) {
         seen.push(goes_on_before_the_deadline(&jobs));
         jobs.go_on();
     }
     let late = seen.iter().filter(|&&it| it == Some(false)).count();
-    assert!(seen.contains(&Some(true)) && late < 2, "before the deadline: {seen:?}");
+    assert!(seen.contains(&Some(true)) && late < ROUNDS / 2, "before the deadline: {seen:?}");
 }
 
 /// How often it is looked whether a transfer goes on before the deadline.

@@ -45,6 +45,7 @@ mod reports;
 mod rotation;
 mod run;
 mod starts;
+mod states;
 mod systemd;
 mod traces;
 mod trial;

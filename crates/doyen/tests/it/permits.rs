@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use crate::support::rounds::SetOnDrop;
 use crate::support::{Plan, Trial};
 use doyen::api::{LeaderReport, PermitGiven};
 use doyen::clock::Moment;
@@ -33,9 +34,21 @@ fn lease_deadline(trial: &Trial, leader: usize) -> Moment {
 
 #[test]
 fn polling_health_does_not_delay_a_transfer() {
-    let (trial, leader) = start();
+    // On a busy machine the lease may be over before the command has arrived.
+    const ATTEMPTS: usize = 3;
+    let (trial, _) = start();
+    assert!(
+        (0..ATTEMPTS).any(|_| transfer_is_in_time(&trial)),
+        "each transfer waited for the lease that health had shown"
+    );
+}
+
+/// Whether another member leads before the end of the lease that health has shown again and again.
+fn transfer_is_in_time(trial: &Trial) -> bool {
+    let leader = trial.agree(&[1, 2, 3]);
     let (done, yes) = (AtomicBool::new(false), AtomicU32::new(0));
     thread::scope(|scope| {
+        let _over = SetOnDrop(&done);
         scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
                 if trial.get(leader, "/leader").is_some() {
@@ -45,12 +58,11 @@ fn polling_health_does_not_delay_a_transfer() {
             }
         });
         trial.wait("some answers", || (yes.load(Ordering::Relaxed) >= 10).then_some(()));
-        let deadline = lease_deadline(&trial, leader);
+        let deadline = lease_deadline(trial, leader);
         trial.resign(leader);
-        let (_, led) = successor_of(&trial, leader);
-        done.store(true, Ordering::Relaxed);
-        assert!(led < deadline, "the transfer waited for the lease that health had shown");
-    });
+        let (_, led) = successor_of(trial, leader);
+        led < deadline
+    })
 }
 
 #[test]

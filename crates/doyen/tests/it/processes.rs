@@ -4,6 +4,7 @@
 use std::fs;
 
 use crate::support::leases;
+use crate::support::rounds::{Tally, few_rounds, rounds};
 use crate::support::wires::Wires;
 use crate::support::{Plan, Trial, complaint, program};
 use doyen::node::trace::Header;
@@ -36,8 +37,15 @@ fn assert_no_overlap(trial: &Trial) {
 /// the other side: whoever takes it for the member elects a second leader of the same term.
 #[test]
 fn an_old_process_that_wakes_beside_its_replacement_counts_for_nothing() {
-    let Some(wires) = Wires::lay(4) else { return };
-    let mut trial = wires.found(&Plan::default());
+    let mut tally = Tally::new("an old process wakes beside its replacement");
+    for _ in 0..few_rounds() {
+        let Some(wires) = Wires::lay(4) else { return };
+        tally.round(|| wake_beside_a_replacement(&wires));
+    }
+}
+
+fn wake_beside_a_replacement(wires: &Wires) {
+    let mut trial = wires.found(&Plan { patient: true, ..Plan::default() });
     for member in [1, 2, 3] {
         run_traced(&mut trial, member, &format!("{member}"));
     }
@@ -88,28 +96,34 @@ fn a_member_that_is_founded_again_is_refused_though_the_others_have_restarted() 
     let Some(wires) = Wires::lay(3) else { return };
     let mut trial = wires.start(&Plan::default());
     trial.follow(3, &[1, 2, 3]);
-    trial.stop(1);
-    for member in [2, 3] {
-        trial.kill(member);
-        trial.run(member);
+    let mut tally = Tally::new("a member is founded again, then a rejoin");
+    for round in 0..rounds() {
+        trial.stop(1);
+        for member in [2, 3] {
+            trial.kill(member);
+            trial.run(member);
+        }
+        trial.agree(&[2, 3]);
+        // By mistake it gets the state of a member that has never run.
+        let again = trial.folder.join(format!("again-{round}"));
+        let mut init = std::process::Command::new(program());
+        init.args(["init", "--cluster", &trial.name, "--out"]).arg(&again);
+        for member in [1, 2, 3] {
+            init.args(["--member", &format!("n{member}={}", trial.address(member))]);
+        }
+        let founded = init.output().expect("doyen can be run");
+        assert!(founded.status.success(), "{}", complaint(&founded));
+        let state = trial.folder_of(1).join("state/state");
+        fs::copy(again.join("n1/state/state"), state).expect("a new state");
+        fs::remove_file(trial.folder_of(1).join("log")).expect("a log");
+        tally.round(|| {
+            trial.run(1);
+            assert_eq!(trial.wait_for_end(1), Some(1), "{}", trial.log(1));
+            assert!(trial.log(1).contains("the state is a copy"), "{}", trial.log(1));
+            trial.rejoin(1);
+            trial.agree(&[1, 2, 3]);
+        });
     }
-    trial.agree(&[2, 3]);
-    // By mistake it gets the state of a member that has never run.
-    let again = trial.folder.join("again");
-    let mut init = std::process::Command::new(program());
-    init.args(["init", "--cluster", &trial.name, "--out"]).arg(&again);
-    for member in [1, 2, 3] {
-        init.args(["--member", &format!("n{member}={}", trial.address(member))]);
-    }
-    let founded = init.output().expect("doyen can be run");
-    assert!(founded.status.success(), "{}", complaint(&founded));
-    let state = trial.folder_of(1).join("state/state");
-    fs::copy(again.join("n1/state/state"), state).expect("a new state");
-    trial.run(1);
-    assert_eq!(trial.wait_for_end(1), Some(1), "{}", trial.log(1));
-    assert!(trial.log(1).contains("the state is a copy"), "{}", trial.log(1));
-    trial.rejoin(1);
-    trial.agree(&[1, 2, 3]);
 }
 
 /// A backup of the running life has a right incarnation and an old term.
@@ -117,26 +131,32 @@ fn a_member_that_is_founded_again_is_refused_though_the_others_have_restarted() 
 fn a_backup_of_the_last_life_is_found_by_its_term() {
     let Some(wires) = Wires::lay(3) else { return };
     let mut trial = wires.start(&Plan { preemption: "never", ..Plan::default() });
-    let first = trial.agree(&[1, 2, 3]);
-    let others: Vec<usize> = trial.everybody().into_iter().filter(|&it| it != first).collect();
-    let restored = others[0];
-    let state = trial.folder_of(restored).join("state/state");
-    let backup = fs::read(&state).expect("a state");
-    let term = trial.status(restored).expect("it answers").term;
-    trial.kill(first);
-    trial.agree(&others);
-    trial.wait("a later term", || trial.status(restored).filter(|it| it.term > term));
-    trial.run(first);
-    trial.agree(&[1, 2, 3]);
-    trial.kill(restored);
-    fs::write(&state, backup).expect("the backup");
-    trial.run(restored);
-    assert_eq!(trial.wait_for_end(restored), Some(1), "{}", trial.log(restored));
-    let log = trial.log(restored);
-    assert!(log.contains("the state is an old copy"), "{log}");
-    assert!(log.contains("has seen this member in term"), "{log}");
-    trial.rejoin(restored);
-    trial.agree(&[1, 2, 3]);
+    let mut tally = Tally::new("a backup of the last life is restored, then a rejoin");
+    for _ in 0..rounds() {
+        let first = trial.agree(&[1, 2, 3]);
+        let others: Vec<usize> = trial.everybody().into_iter().filter(|&it| it != first).collect();
+        let restored = others[0];
+        let state = trial.folder_of(restored).join("state/state");
+        let backup = fs::read(&state).expect("a state");
+        let term = trial.status(restored).expect("it answers").term;
+        trial.kill(first);
+        trial.agree(&others);
+        trial.wait("a later term", || trial.status(restored).filter(|it| it.term > term));
+        trial.run(first);
+        trial.agree(&[1, 2, 3]);
+        trial.kill(restored);
+        fs::write(&state, backup).expect("the backup");
+        fs::remove_file(trial.folder_of(restored).join("log")).expect("a log");
+        tally.round(|| {
+            trial.run(restored);
+            assert_eq!(trial.wait_for_end(restored), Some(1), "{}", trial.log(restored));
+            let log = trial.log(restored);
+            assert!(log.contains("the state is an old copy"), "{log}");
+            assert!(log.contains("has seen this member in term"), "{log}");
+            trial.rejoin(restored);
+            trial.agree(&[1, 2, 3]);
+        });
+    }
 }
 
 #[test]
@@ -144,13 +164,15 @@ fn a_disk_that_is_lost_twice_is_made_good_twice() {
     let Some(wires) = Wires::lay(3) else { return };
     let mut trial = wires.start(&Plan::default());
     trial.follow(3, &[1, 2, 3]);
-    let mut last = 0;
-    for _ in 0..2 {
+    let (mut last, mut tally) = (0, Tally::new("a disk is lost, then a rejoin"));
+    for _ in 0..2 * rounds() {
         trial.kill(1);
         // The whole folder is gone with the disk.
         fs::remove_dir_all(trial.folder_of(1).join("state")).expect("it was there");
-        trial.rejoin(1);
-        trial.follow(3, &[1, 2, 3]);
+        tally.round(|| {
+            trial.rejoin(1);
+            trial.follow(3, &[1, 2, 3]);
+        });
         let incarnation = trial.status(1).expect("it answers").incarnation.0;
         assert!(incarnation > last, "{incarnation} after {last}");
         assert!(

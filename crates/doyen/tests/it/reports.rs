@@ -28,7 +28,7 @@ fn roles(status: &Status) -> Vec<MemberRole> {
 #[test]
 fn a_node_that_is_cut_off_says_who_led_and_who_still_reaches_it() {
     let Some(wires) = Wires::lay(3) else { return };
-    let trial = wires.start(&Plan { preemption: "never", ..Plan::default() });
+    let trial = wires.start(&Plan { preemption: "never", patient: true, ..Plan::default() });
     let leader = trial.agree(&[1, 2, 3]);
     let (cut, other) = if leader == 3 { (2, 1) } else { (3, 3 - leader) };
     // Only the link between the leader and one follower: the other follower reaches both.
@@ -116,7 +116,7 @@ fn penalties_end_without_a_leader() {
 #[test]
 fn a_member_that_receives_nothing_from_the_asked_one_is_not_called_slow() {
     let Some(wires) = Wires::lay(3) else { return };
-    let trial = wires.start(&Plan { preemption: "never", ..Plan::default() });
+    let trial = wires.start(&Plan { preemption: "never", patient: true, ..Plan::default() });
     let leader = trial.agree(&[1, 2, 3]);
     let (mute, other) = if leader == 3 { (1, 2) } else { (3, 3 - leader) };
     wires.cut(mute, leader);
@@ -176,10 +176,15 @@ fn members_of_which_none_may_lead_say_why() {
 fn a_leader_that_lost_its_majority_does_not_show_it_as_reachable() {
     let Some(wires) = Wires::lay(3) else { return };
     let trial = wires.start(&Plan::default());
-    trial.follow(3, &[1, 2, 3]);
-    wires.separate(&[3], &[1, 2]);
-    let status =
-        trial.wait("n3 has no lease", || trial.status(3).filter(|status| status.leader.is_none()));
+    // On a busy machine it may lose leadership before it is cut off.
+    let status = trial.wait("n3 is cut off while it leads", || {
+        wires.heal();
+        trial.follow(3, &[1, 2, 3]);
+        wires.separate(&[3], &[1, 2]);
+        let status = trial
+            .wait("n3 has no lease", || trial.status(3).filter(|status| status.leader.is_none()));
+        (status.last_leader.as_ref()?.member.0 == 3).then_some(status)
+    });
     let reachable: Vec<bool> = status.members.iter().map(|member| member.reachable).collect();
     assert_eq!(reachable, [false, false, true]);
     assert_eq!(roles(&status)[..2], [MemberRole::Unknown; 2], "n3 may be the one that is cut off");
@@ -202,6 +207,21 @@ fn a_stopped_node_is_reported_within_seconds() {
     assert!(took < Duration::from_secs(8), "{took:?}");
 }
 
+/// Waits until `member` warns of n1, and says what that means: it reaches `other`, unless that answers too late on a busy
+/// machine at the moment of the line, of which there is one.
+fn wait_for_warning(trial: &Trial, member: usize, other: usize, change: &str) {
+    let warning = format!("WARN n{member}: n1 {change}; ");
+    let consequences = [
+        format!("losing n{other} would leave no majority"),
+        "this node reaches only itself, and 2 of 3 members are needed".to_owned(),
+    ];
+    trial.wait(&format!("`{warning}`, and {consequences:?}"), || {
+        let log = trial.lines(member);
+        let mut told = log.lines().filter_map(|line| Some(line.split_once(&warning)?.1));
+        told.any(|told| consequences.iter().any(|it| it == told)).then_some(())
+    });
+}
+
 /// The members that watch it die include those that do not lead.
 #[test]
 fn a_member_that_dies_or_never_comes_is_logged_by_all_others() {
@@ -210,10 +230,8 @@ fn a_member_that_dies_or_never_comes_is_logged_by_all_others() {
         trial.run(member);
     }
     trial.follow(3, &[2, 3]);
-    let no_majority = |other| format!("; losing n{other} would leave no majority");
     for (member, other) in [(2, 3), (3, 2)] {
-        let never = "n1 has been unreachable since this node started";
-        trial.wait_for_log(member, &format!("{never}{}", no_majority(other)));
+        wait_for_warning(&trial, member, other, "has been unreachable since this node started");
         // Of the other one a busy machine may cause a line.
         let log = trial.log(member);
         assert_eq!(log.matches(&format!("WARN n{member}: n1 ")).count(), 1, "{log}");
@@ -224,8 +242,7 @@ fn a_member_that_dies_or_never_comes_is_logged_by_all_others() {
     }
     trial.kill(1);
     for (member, other) in [(2, 3), (3, 2)] {
-        let line = format!("WARN n{member}: n1 is unreachable{}", no_majority(other));
-        trial.wait_for_log(member, &line);
+        wait_for_warning(&trial, member, other, "is unreachable");
     }
     trial.run(1);
     for member in [2, 3] {
@@ -239,7 +256,7 @@ fn a_member_that_dies_or_never_comes_is_logged_by_all_others() {
 
 #[test]
 fn every_member_has_a_role() {
-    let mut trial = Trial::found(&Plan { members: 5, ..Plan::default() });
+    let mut trial = Trial::found(&Plan { members: 5, patient: true, ..Plan::default() });
     for member in trial.everybody() {
         let file = trial.folder_of(member).join("doyen.toml");
         let text = fs::read_to_string(&file).expect("a configuration");
@@ -262,11 +279,13 @@ fn every_member_has_a_role() {
             (roles(&trial.status(member)?) == expected).then_some(())
         });
     }
-    let text = printed(&trial.command(2, &["status"]));
-    let shown: Vec<&str> = text.lines().filter_map(|line| line.split_whitespace().nth(2)).collect();
-    for role in ["witness", "follower", "down", "drained", "leader"] {
-        assert!(shown.contains(&role), "{role}: {text}");
-    }
+    trial.wait("`status` shows all roles", || {
+        let text = printed(&trial.command(2, &["status"]));
+        let shown: Vec<&str> =
+            text.lines().filter_map(|line| line.split_whitespace().nth(2)).collect();
+        let mut roles = ["witness", "follower", "down", "drained", "leader"].iter();
+        roles.all(|role| shown.contains(role)).then_some(())
+    });
 }
 
 #[test]
@@ -336,10 +355,16 @@ fn the_history_survives_a_restart() {
     assert!(numbers.windows(2).all(|pair| pair[1] == pair[0] + 1), "{numbers:?}");
     let before: Vec<_> = history.iter().filter(|entry| entry.incarnation.0 == 1).collect();
     let last = before.last().expect("what it recorded before the restart");
-    assert!(last.text.contains("transferred leadership to n2 (shutting down)"), "{last:?}");
+    // To n1 if n2 did not answer at that moment.
+    let is_told = |text: &str| {
+        ["n1", "n2"]
+            .iter()
+            .any(|next| text.contains(&format!("transferred leadership to {next} (shutting down)")))
+    };
+    assert!(is_told(&last.text), "{last:?}");
     assert!(history.iter().any(|entry| entry.incarnation.0 == 2), "{history:?}");
     let told = printed(&trial.command(3, &["history"]));
-    assert!(told.contains("transferred leadership to n2 (shutting down)"), "{told}");
+    assert!(is_told(&told), "{told}");
 }
 
 #[test]

@@ -152,17 +152,26 @@ fn was_handed_over(jobs: &Jobs, leader: usize, dead: usize) -> bool {
 
 #[test]
 fn a_doyen_that_is_killed_on_a_machine_that_lives_costs_no_lease() {
+    // On a busy machine the lease may be over first. A successor that waits for it does so each time.
+    const ATTEMPTS: usize = 3;
     let Some(mut jobs) = Jobs::start_with(wan(), &[]) else { return };
-    let starts = jobs.wait_for_more(0);
-    let leader = jobs.leader(&[1, 2, 3]);
-    // The successor must have acknowledged a heartbeat.
-    jobs.trial.follow(leader, &[1, 2, 3]);
-    let deadline = jobs.lease_deadline(leader);
-    let (successor, led) = kill_and_wait(&mut jobs, leader);
-    assert!(was_handed_over(&jobs, successor, leader), "{}", jobs.trial.log(leader));
-    assert!(led < deadline, "the successor waited for the lease");
-    jobs.wait_for_more(starts);
-    jobs.assert_no_overlap();
+    let mut starts = jobs.wait_for_more(0);
+    for attempt in 1..=ATTEMPTS {
+        let leader = jobs.leader(&[1, 2, 3]);
+        // The successor must have acknowledged a heartbeat.
+        jobs.trial.follow(leader, &[1, 2, 3]);
+        let deadline = jobs.lease_deadline(leader);
+        let (successor, led) = kill_and_wait(&mut jobs, leader);
+        let is_in_time = was_handed_over(&jobs, successor, leader) && led < deadline;
+        starts = jobs.wait_for_more(starts);
+        jobs.assert_no_overlap();
+        if is_in_time {
+            return;
+        }
+        let log = jobs.trial.log(leader);
+        assert!(attempt < ATTEMPTS, "each successor waited for the lease: {log}");
+        jobs.mend(leader);
+    }
 }
 
 #[test]

@@ -7,11 +7,15 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::channel;
+use std::thread::spawn;
 
-use crate::support::{Plan, Trial, complaint, has_ended, new_folder, program, skip};
+use crate::support::rounds::rounds;
+use crate::support::{LIMIT, Plan, Trial, complaint, has_ended, new_folder, program, skip};
 use doyen::guardian::lease_file::LeaseFile;
 use rustix::process::{Pid, Signal, geteuid, kill_process};
+use serde_json::Value;
 
 /// A cluster of one, which needs no other member to be ready.
 fn single() -> Trial {
@@ -195,16 +199,37 @@ fn runs_within(way: Way, trial: &mut Trial, begin: &[String], why: &str) -> bool
 
 #[test]
 fn no_limit_of_file_descriptors_makes_it_panic() {
-    for (way, step) in [(Way::Node, 1), (Way::Hooks, 8), (Way::Job, 8)] {
-        let mut trial = way.single();
-        let mut within = |limit: &usize| {
-            let begin = after(&format!("ulimit -n {limit}"));
-            runs_within(way, &mut trial, &begin, "more file descriptors")
-        };
-        let ran: Vec<usize> = (8..=64).step_by(step).filter(&mut within).collect();
-        println!("{way:?} runs from {:?} on", ran.first());
-        assert_eq!(ran.last(), Some(&64), "64 are enough");
+    for _ in 0..passes() {
+        // One that does more has more to open, so that fewer limits are enough to see how it fails.
+        let step = if rounds() > 1 { 1 } else { 8 };
+        for (way, step) in [(Way::Node, 1), (Way::Hooks, step), (Way::Job, step)] {
+            let mut trial = way.single();
+            let mut within = |limit: &usize| {
+                let begin = after(&format!("ulimit -n {limit}"));
+                runs_within(way, &mut trial, &begin, "more file descriptors")
+            };
+            let ran: Vec<usize> = (8..=64).step_by(step).filter(&mut within).collect();
+            println!("{way:?} runs from {:?} on", ran.first());
+            assert_eq!(ran.last(), Some(&64), "64 are enough");
+        }
     }
+}
+
+/// How often all limits are tried, one after the other: each is a round of its own.
+fn passes() -> u32 {
+    rounds().div_ceil(25) as u32
+}
+
+/// What a process has said that ends by itself or was told to. It is killed if it does not end.
+fn output_in_time(child: Child) -> Output {
+    let pid = Pid::from_child(&child);
+    let (tell, told) = channel();
+    spawn(move || tell.send(child.wait_with_output()));
+    let output = told.recv_timeout(LIMIT).or_else(|_| {
+        let _ = kill_process(pid, Signal::KILL);
+        told.recv_timeout(LIMIT)
+    });
+    output.expect("it has ended").expect("its output can be read")
 }
 
 #[test]
@@ -218,50 +243,62 @@ fn a_rejoin_that_may_open_too_few_files_may_be_tried_again() {
 
 #[test]
 fn no_limit_of_file_descriptors_makes_a_client_of_locks_panic() {
-    let mut ended = Vec::new();
-    for limit in 8..=40 {
-        let words = after(&format!("ulimit -n {limit}"));
-        let output = Command::new(&words[0])
-            .args(&words[1..])
-            .args([program(), "lock", "it", "--node", "http://127.0.0.1:1", "--wait", "100ms"])
-            .args(["--uncontained", "--", "true"])
-            .output()
-            .unwrap();
-        let said = complaint(&output);
-        assert!(!said.contains("panicked"), "with {limit}: {said}");
-        let code = output.status.code();
-        assert!(code == Some(4) || said.contains("more file descriptors"), "{limit}: {said}");
-        ended.push(code);
+    for _ in 0..passes() {
+        let mut ended = Vec::new();
+        for limit in 8..=40 {
+            let words = after(&format!("ulimit -n {limit}"));
+            let client = Command::new(&words[0])
+                .args(&words[1..])
+                .args([program(), "lock", "it", "--node", "http://127.0.0.1:1", "--wait", "100ms"])
+                .args(["--uncontained", "--", "true"])
+                .stdin(Stdio::null())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .expect("a shell can be run");
+            let output = output_in_time(client);
+            let said = complaint(&output);
+            assert!(!said.contains("panicked"), "with {limit}: {said}");
+            let code = output.status.code();
+            assert!(code == Some(4) || said.contains("more file descriptors"), "{limit}: {said}");
+            ended.push(code);
+        }
+        assert_eq!((ended.first(), ended.last()), (Some(&Some(125)), Some(&Some(4))), "{ended:?}");
     }
-    assert_eq!((ended.first(), ended.last()), (Some(&Some(125)), Some(&Some(4))), "{ended:?}");
 }
 
 /// Its limit allows for all that it opens, so others of its process have to be open.
 #[test]
 fn no_number_of_open_files_makes_the_lab_panic() {
-    let open =
-        r#"ulimit -n 300; for i in $(seq "$1"); do exec {fd}</dev/null; done; shift; exec "$@""#;
-    let mut ran = Vec::new();
-    for open_files in 264..=292 {
-        let mut lab = Command::new("bash")
-            .args(["-c", open, "bash", &open_files.to_string(), program(), "lab"])
-            .args(["--members", "1"])
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("bash can be run");
-        let lines = BufReader::new(lab.stdout.take().unwrap()).lines().map_while(Result::ok);
-        let runs = lines.into_iter().any(|line| line.starts_with("open "));
-        let _ = kill_process(Pid::from_child(&lab), Signal::TERM);
-        let output = lab.wait_with_output().unwrap();
-        let said = complaint(&output);
-        assert!(!said.contains("panicked"), "with {open_files} open: {said}");
-        let expected = if runs { 0 } else { 2 };
-        assert_eq!(output.status.code(), Some(expected), "with {open_files} open: {said}");
-        ran.push(runs);
+    for _ in 0..passes() {
+        let open = r#"ulimit -n 300; for i in $(seq "$1"); do exec {fd}</dev/null; done; shift; exec "$@""#;
+        let mut ran = Vec::new();
+        for open_files in 264..=292 {
+            let mut lab = Command::new("bash")
+                .args(["-c", open, "bash", &open_files.to_string(), program(), "lab"])
+                .args(["--members", "1"])
+                .stdin(Stdio::null())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .expect("bash can be run");
+            let lines = BufReader::new(lab.stdout.take().unwrap()).lines().map_while(Result::ok);
+            let (tell, told) = channel();
+            spawn(move || tell.send(lines.into_iter().any(|line| line.starts_with("open "))));
+            let runs = told.recv_timeout(LIMIT);
+            // One that does neither is killed: what it said is shown.
+            let signal = if runs.is_ok() { Signal::TERM } else { Signal::KILL };
+            let _ = kill_process(Pid::from_child(&lab), signal);
+            let output = output_in_time(lab);
+            let runs = runs.unwrap_or_else(|_| panic!("it neither runs nor ends: {output:?}"));
+            let said = complaint(&output);
+            assert!(!said.contains("panicked"), "with {open_files} open: {said}");
+            let expected = if runs { 0 } else { 2 };
+            assert_eq!(output.status.code(), Some(expected), "with {open_files} open: {said}");
+            ran.push(runs);
+        }
+        assert_eq!((ran.first(), ran.last()), (Some(&true), Some(&false)), "{ran:?}");
     }
-    assert_eq!((ran.first(), ran.last()), (Some(&true), Some(&false)), "{ran:?}");
 }
 
 /// What the command of a process begins with that belongs to a user without other processes, as all of the trial, and that has
@@ -277,19 +314,22 @@ fn limited(trial: &Trial, user: u32, threads: u64) -> Option<Vec<String>> {
 
 #[test]
 fn no_limit_of_threads_makes_it_panic() {
-    let why = "Resource temporarily unavailable";
-    for (way, users) in [(Way::Node, 61_000), (Way::Job, 61_100)] {
-        let mut trial = way.single();
-        let mut ran = Vec::new();
-        for threads in (1..=12).chain([40]) {
-            // Each with another user: guardians of a process that could not start end later.
-            let Some(begin) = limited(&trial, users + threads, threads.into()) else { return };
-            if runs_within(way, &mut trial, &begin, why) {
-                ran.push(threads);
+    for pass in 0..passes() {
+        let why = "Resource temporarily unavailable";
+        for (way, users) in [(Way::Node, 61_000 + 1_000 * pass), (Way::Job, 61_100 + 1_000 * pass)]
+        {
+            let mut trial = way.single();
+            let mut ran = Vec::new();
+            for threads in (1..=12).chain([40]) {
+                // Each with another user: guardians of a process that could not start end later.
+                let Some(begin) = limited(&trial, users + threads, threads.into()) else { return };
+                if runs_within(way, &mut trial, &begin, why) {
+                    ran.push(threads);
+                }
             }
+            println!("{way:?} runs from {:?} on", ran.first());
+            assert_eq!(ran.last(), Some(&40), "40 are enough");
         }
-        println!("{way:?} runs from {:?} on", ran.first());
-        assert_eq!(ran.last(), Some(&40), "40 are enough");
     }
     // How a command can be contained is tried in a thread.
     let mut trial = single();
@@ -461,6 +501,53 @@ fn a_log_filter_that_cannot_be_read_is_an_error() {
     }
 }
 
+/// What the only member answers over its admin socket.
+fn post(trial: &Trial, path: &str, body: &str) -> String {
+    let request = format!(
+        "POST {path} HTTP/1.0\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let mut connection = UnixStream::connect(trial.folder_of(1).join("state/admin.sock")).unwrap();
+    connection.set_read_timeout(Some(LIMIT)).unwrap();
+    connection.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+/// Whether a line of the log begins as one: a time, a level, a text.
+fn is_log_line(line: &str) -> bool {
+    let mut words = line.split_whitespace();
+    let has_time = words.next().is_some_and(|time| humantime::parse_rfc3339(time).is_ok());
+    let level = words.next().unwrap_or_default();
+    has_time && ["ERROR", "WARN", "INFO"].contains(&level) && words.next().is_some()
+}
+
+/// A time may have any white space between its parts, and what is no time is repeated in the log.
+#[test]
+fn a_line_break_in_a_command_begins_no_line_of_the_log() {
+    let forged = r#"{"for":"1h\n2026-01-01T00:00:00.000000Z  INFO n1: forged"}"#;
+    for format in ["text", "json"] {
+        let mut trial = single();
+        trial.run_with(1, &["--log-format", format]);
+        trial.follow(1, &[1]);
+        let accepted = post(&trial, "/v1/pause", r#"{"for":"1h\n30m"}"#);
+        assert!(accepted.starts_with("HTTP/1.0 202 "), "{accepted}");
+        let rejected = post(&trial, "/v1/pause", forged);
+        assert!(rejected.starts_with("HTTP/1.0 400 "), "{rejected}");
+        assert_eq!(trial.stop(1), Some(0), "{}", trial.log(1));
+        let log = trial.log(1);
+        let is_whole = |line: &str| match format {
+            "text" => is_log_line(line),
+            _ => serde_json::from_str::<Value>(line).is_ok_and(|line| line["message"].is_string()),
+        };
+        let split: Vec<&str> = log.lines().filter(|line| !is_whole(line)).collect();
+        assert_eq!(split, [""; 0], "{log}");
+        let with = |text: &str| log.lines().filter(|line| line.contains(text)).count();
+        assert_eq!((with("elections are paused for 1h 30m"), with("forged")), (1, 1), "{log}");
+    }
+}
+
 #[test]
 fn the_journal_gets_priorities_and_no_line_that_a_client_made() {
     let mut trial = single();
@@ -469,15 +556,7 @@ fn the_journal_gets_priorities_and_no_line_that_a_client_made() {
     trial.begin_with(1, vec!["env".to_owned(), stream]);
     trial.run(1);
     trial.follow(1, &[1]);
-    let body = r#"{"for":"1h\n30m"}"#;
-    let request = format!(
-        "POST /v1/drain HTTP/1.0\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-        body.len()
-    );
-    let mut connection = UnixStream::connect(trial.folder_of(1).join("state/admin.sock")).unwrap();
-    connection.write_all(request.as_bytes()).unwrap();
-    let mut answer = String::new();
-    connection.read_to_string(&mut answer).unwrap();
+    let answer = post(&trial, "/v1/drain", r#"{"for":"1h\n30m"}"#);
     assert_eq!(trial.stop(1), Some(0), "{}", trial.log(1));
     let log = trial.log(1);
     let has_priority = |line: &str| ["<3>", "<4>", "<6>"].iter().any(|it| line.starts_with(it));

@@ -41,8 +41,13 @@ fn setting<'a>(unit: &'a str, key: &str) -> &'a str {
 
 /// The command of the unit, for a member in `folder`: all but the program.
 fn command(unit: &str, folder: &Path) -> Vec<String> {
+    words(setting(unit, "ExecStart"), folder)
+}
+
+/// The words of a command line of a unit, for a member in `folder`: all but the program.
+fn words(line: &str, folder: &Path) -> Vec<String> {
     let folder = folder.to_str().expect("a plain path");
-    let start = setting(unit, "ExecStart").replace("/var/lib/doyen/%i", folder);
+    let start = line.replace("/var/lib/doyen/%i", folder);
     let start = start.replace("/run/doyen-run/%i", &format!("{folder}/run"));
     let start = start.replace("/etc/doyen/%i", &format!("{folder}/etc"));
     let words: Vec<String> = start.split_whitespace().map(str::to_owned).collect();
@@ -71,6 +76,59 @@ fn the_units_command_runs_a_member_and_its_stop_is_clean() {
     trial.follow(1, &[1]);
     assert_eq!(setting(&unit, "KillSignal"), "SIGTERM");
     assert_eq!(trial.stop(1), Some(0), "a stop is no failure");
+}
+
+/// `systemctl reload` says so if it fails, and the service goes on as before.
+#[test]
+fn a_reload_with_a_damaged_key_file_fails_and_the_node_goes_on_with_its_keys() {
+    for name in [NODE, RUN] {
+        let (unit, mut trial) =
+            (unit(name), Trial::found(&Plan { patient: true, ..Plan::default() }));
+        trial.run(1);
+        trial.run(3);
+        if name == NODE {
+            trial.run(2);
+        } else {
+            let lease_file = trial.folder.join("lease");
+            let flags = ["--uncontained", "--lease-file", lease_file.to_str().unwrap()];
+            trial.run_job(2, &flags, &["sleep", "1000"]);
+        }
+        trial.follow(3, &[1, 2, 3]);
+        let reload = || {
+            Command::new(program())
+                .args(words(setting(&unit, "ExecReload"), trial.folder_of(2)))
+                .env("DOYEN_HTTP", trial.url(2).trim_start_matches("http://"))
+                .stdin(Stdio::null())
+                .output()
+                .expect("doyen can be run")
+        };
+        let before = trial.status(2).expect("it answers");
+        let key = trial.folder_of(2).join("key");
+        let sound = fs::read(&key).unwrap();
+        for damaged in [&sound[..sound.len() / 2], b"", b"\xff\xfe\n"] {
+            fs::write(&key, damaged).unwrap();
+            let failed = reload();
+            let said = complaint(&failed);
+            assert_eq!(failed.status.code(), Some(1), "{name}: {failed:?}");
+            assert!(
+                said.contains(key.to_str().unwrap()) && said.contains("keeps its old"),
+                "{said}"
+            );
+        }
+        // What it seals from now on is opened by the others, and it opens what they seal.
+        let received = "doyen_datagrams_received_total";
+        [1, 2].iter().for_each(|&member| trial.wait_for_rise(member, received, "", 20));
+        trial.follow(3, &[1, 2, 3]);
+        let after = trial.status(2).expect("it answers");
+        assert_eq!((after.keys, after.incarnation), (before.keys, before.incarnation));
+        for member in [1, 3] {
+            let rejected = trial.metric(member, "doyen_datagrams_rejected_total", "reason=\"key\"");
+            assert_eq!(rejected.unwrap_or(0), 0, "{name}: n{member}");
+        }
+        fs::write(&key, sound).unwrap();
+        let reloaded = reload();
+        assert!(reloaded.status.success(), "{name}: {}", complaint(&reloaded));
+    }
 }
 
 #[test]

@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use doyen::api::{Limits, SECRET_FILE, Server};
 use doyen::node::CommandError;
-use doyen::node::status::{MemberStatus, Paused, Preferred};
+use doyen::node::status::{MemberStatus, Paused, Preferred, Status};
 use doyen_core::members::NodeId;
 use doyen_core::protocol::Refusal;
 
 use super::fake::{Fake, Folder, follower_of_n3, try_start};
 use super::http::exchange;
+use crate::support::{PASSING, is_passing};
 
 #[test]
 fn every_command_reaches_the_loop() {
@@ -100,6 +101,42 @@ fn a_transfer_to_an_ineligible_member_says_why() {
     fake.reject(Refusal::Unfit(NodeId(1)));
     let detail = fake.command("/v1/transfer", r#"{"to":"n1"}"#).problem(409, "not-eligible");
     assert_eq!(detail, "n1 is the leader already");
+}
+
+/// `Trial::succession` repeats a command for these reasons, and must not for others.
+#[test]
+fn rejections_that_pass_are_known_to_the_tests_of_clusters() {
+    let fake = Fake::leader();
+    let told = |refusal: Refusal, change: fn(&mut Status)| {
+        fake.publish(|status| {
+            (status.leader, status.members) = (Some(NodeId(1)), follower_of_n3().members);
+            change(status);
+        });
+        fake.reject(refusal);
+        let answer = fake.command("/v1/transfer?member=n1", r#"{"to":"n2"}"#);
+        answer.json()["detail"].as_str().expect("a reason").to_owned()
+    };
+    let unfit = Refusal::Unfit(NodeId(2));
+    let passing = [
+        told(unfit, |status| status.members[1].reachable = false),
+        told(unfit, |_| ()),
+        told(Refusal::NoOtherCandidate, |_| ()),
+        told(Refusal::NotLeading, |status| status.leader = None),
+        told(Refusal::NotLeading, |status| status.leader = Some(NodeId(3))),
+    ];
+    for (number, (told, why)) in passing.iter().zip(PASSING).enumerate() {
+        let matching: Vec<_> = PASSING.iter().filter(|why| told.contains(**why)).collect();
+        assert_eq!(matching, [&why], "{number}: {told}");
+    }
+    for lasting in [
+        told(unfit, |status| status.members[1].eligible = false),
+        told(unfit, |status| status.members[1].witness = true),
+        told(Refusal::Unfit(NodeId(1)), |_| ()),
+        told(Refusal::NotPaused, |_| ()),
+        told(Refusal::Rejoining, |_| ()),
+    ] {
+        assert!(!is_passing(&lasting), "{lasting}");
+    }
 }
 
 #[test]

@@ -9,11 +9,11 @@ pub mod earlier;
 pub mod leases;
 pub mod rounds;
 pub mod servers;
+pub mod skips;
 pub mod wires;
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::Write as _;
 use std::net::{TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -24,12 +24,30 @@ use doyen::node::status::{Entry, Status};
 use rustix::process::{Pid, Signal, kill_process};
 use ureq::Agent;
 
+pub use skips::skip;
+
 /// How long anything may take. Far longer than it should: machines that test are busy.
 pub const LIMIT: Duration = Duration::from_secs(30);
 
 /// The vote lease of a patient cluster, as [`Plan::patient`] has it. Its leases last for 1.2 s, those of the profile lan for
 /// 0.2 s.
 const PATIENCE: &str = "1500ms";
+
+/// Parts of the rejections that pass by themselves: members are named n1, n2, and so on. A test in `api/admin.rs` compares
+/// them with what nodes say.
+pub const PASSING: [&str; 5] = [
+    " does not reach n",
+    " has just restarted or does not reach a majority",
+    "no other member is eligible and reachable now",
+    " is not the leader and knows no leader",
+    // A follower has forwarded the command to a member that has just lost leadership.
+    " is not the leader; n",
+];
+
+/// Whether a command was rejected for a reason that passes by itself.
+pub fn is_passing(told: &str) -> bool {
+    PASSING.iter().any(|why| told.contains(why))
+}
 
 /// The program that is tested.
 pub fn program() -> &'static str {
@@ -443,20 +461,16 @@ impl Trial {
         assert!(given.status.success(), "resign: {}", complaint(&given));
     }
 
+    /// Has a member drained that may lead.
+    pub fn drain(&self, member: usize) {
+        let given = self.succession(|| self.command(member, &["drain"]));
+        assert!(given.status.success(), "drain n{member}: {}", complaint(&given));
+    }
+
     /// Gives a command that needs a successor, until it is not rejected for want of one: on a busy machine a member may have
     /// acknowledged none of the last three heartbeats though it follows. Returns the other answer, whatever it is.
     pub fn succession(&self, give: impl Fn() -> Output) -> Output {
-        const PASSING: [&str; 4] = [
-            " is unreachable",
-            " has just restarted or does not reach a majority",
-            "no other member is eligible and reachable now",
-            "is not the leader and knows no leader",
-        ];
-        self.wait("a successor", || {
-            let output = give();
-            let told = complaint(&output);
-            (!PASSING.iter().any(|why| told.contains(why))).then_some(output)
-        })
+        self.wait("a successor", || Some(give()).filter(|it| !is_passing(&complaint(it))))
     }
 
     /// What has been logged in whole lines, for what reads every line: another process may be writing one.
@@ -487,6 +501,16 @@ impl Trial {
             let agreed = seen.iter().all(|leader| leader.map(|id| id.0 as usize) == Some(first));
             (agreed && members.contains(&first)).then_some(first)
         })
+    }
+
+    /// Has `member` lead, in a cluster whose leader stays whatever its rank.
+    pub fn lead(&self, member: usize) {
+        let all = self.everybody();
+        let leader = self.agree(&all);
+        if leader != member {
+            self.transfer(leader, member);
+        }
+        self.follow(member, &all);
     }
 
     /// Waits until `leader` leads all of `members`.
@@ -548,11 +572,6 @@ fn remove_leases_in_memory(beginning: &str) {
             let _ = std::fs::remove_file(entry.path());
         }
     }
-}
-
-/// Says, loudly, that something could not be tested here. Written past the capture of tests that pass.
-pub fn skip(what: &str) {
-    let _ = writeln!(std::io::stderr(), "\nSKIPPED: {what}\n");
 }
 
 /// A process that has ended and was not waited for.

@@ -16,6 +16,11 @@ pub fn rounds() -> usize {
     std::env::var("CHAOS_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
 }
 
+/// How many rounds are to be done of a kind that takes long: `make chaos` is to end within an hour.
+pub fn few_rounds() -> usize {
+    rounds().div_ceil(5)
+}
+
 /// What the rounds of one kind took.
 #[derive(Debug)]
 pub struct Tally {
@@ -61,6 +66,15 @@ impl Drop for Tally {
             part(100),
             self.worst_stall.as_millis()
         );
+    }
+}
+
+/// Tells threads beside a test that it is over, also if it panics: a scope waits for all of its threads, however long they take.
+pub struct SetOnDrop<'a>(pub &'a AtomicBool);
+
+impl Drop for SetOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 
