@@ -17,8 +17,8 @@ quick: ## While you work, in a minute or two: units, golden scripts, the command
 
 # What cannot be tested on a machine is appended to a file, which is printed where the output ends.
 export SKIPPED_TESTS = $(abspath $(BUILT))/skipped-tests
-FORGET_SKIPS = mkdir -p $(BUILT) && rm -f $(SKIPPED_TESTS)
-SHOW_SKIPS = test ! -s $(SKIPPED_TESTS) || { echo; echo "Not everything could be tested on this machine:"; sort -u $(SKIPPED_TESTS); echo; }
+FORGET_SKIPS = mkdir -p "$(BUILT)" && rm -f "$(SKIPPED_TESTS)"
+SHOW_SKIPS = test ! -s "$(SKIPPED_TESTS)" || { echo; echo "Not everything could be tested on this machine:"; sort -u "$(SKIPPED_TESTS)"; echo; }
 
 # Packages are fetched while clippy works.
 test:
@@ -141,8 +141,8 @@ chaos: tools ## Everything that is killed, stopped or paused under `doyen run`, 
 	@echo "| what happens | rounds | two copies | until the next copy, median ms | p95 | worst | stalls of the machine |"
 	@echo "|---|---|---|---|---|---|---|"
 	@$(FORGET_SKIPS); CHAOS_ROUNDS=$(ROUNDS) $(CARGO) test --release --quiet --locked --no-fail-fast -p doyen --test it -- run:: hook_examples:: \
-	    fenced:: lock:: balancers:: prometheus:: systemd:: hostile:: connections:: disk:: states:: processes:: starts:: --nocapture --test-threads=1 > target/chaos.log 2>&1; ended=$$?; \
-	    grep -o '| .* |$$' target/chaos.log; test $$ended = 0 || cat target/chaos.log; $(SHOW_SKIPS); test $$ended = 0
+	    fenced:: lock:: balancers:: prometheus:: systemd:: hostile:: connections:: disk:: states:: processes:: starts:: --nocapture --test-threads=1 > $(BUILT)/chaos.log 2>&1; ended=$$?; \
+	    grep -o '| .* |$$' $(BUILT)/chaos.log; test $$ended = 0 || cat $(BUILT)/chaos.log; $(SHOW_SKIPS); test $$ended = 0
 
 soak: tools ## Ten minutes of random clicking in the lab
 	SOAK_SECONDS=600 $(CARGO) test --locked -p doyen --test it random_clicking -- --nocapture

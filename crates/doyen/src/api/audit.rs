@@ -26,6 +26,7 @@ const ACCEPTED: &str = "accepted";
 
 /// How calls without the right admin secret are counted.
 const UNAUTHORIZED: &str = "unauthorized";
+const WRONG_USER: &str = "wrong-user";
 
 /// The result for a member that another one does not reach.
 const OUT_OF_REACH: [&str; 2] = ["unreachable", "older-version"];
@@ -54,7 +55,8 @@ struct Calls {
 impl Audit {
     pub(super) fn new() -> Self {
         // So that the first one is a change of a number, which an alert sees.
-        let counts = [ACCEPTED, UNAUTHORIZED].map(|result| (result.to_owned(), 0)).into();
+        let counts =
+            [ACCEPTED, UNAUTHORIZED, WRONG_USER].map(|result| (result.to_owned(), 0)).into();
         Self(Mutex::new(Calls { counts, throttle: Throttle::new() }))
     }
 

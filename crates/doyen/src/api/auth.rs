@@ -272,14 +272,21 @@ impl Auth {
     }
 }
 
+/// The user that stands for all that a user namespace does not know, unless the system says otherwise.
+const OVERFLOW_UID: u32 = 65_534;
+
 /// Whether the user at the other end of the admin socket may give commands to a node that runs as `own`.
 fn check_user(uid: u32, own: u32) -> Result<(), Problem> {
     if [0, own].contains(&uid) {
         return Ok(());
     }
-    let detail = format!(
+    let mut detail = format!(
         "user {uid} may not give commands to this node, which runs as user {own}: only that user and root may"
     );
+    // So the kernel calls every user that a container does not know, root of its host among them.
+    if uid == OVERFLOW_UID {
+        detail += "; if it runs in a container, give commands inside the container";
+    }
     Err(Kind::WrongUser.with_detail(detail))
 }
 

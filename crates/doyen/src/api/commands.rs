@@ -196,7 +196,8 @@ fn replaces_transfer(status: &Status) -> Option<String> {
 /// Says that another member is preferred: it takes over again at once, unless a penalty outweighs that.
 fn preferred_over(status: &Status, leader: NodeId) -> Option<String> {
     let preferred = status.preference.filter(|it| it.member != leader)?;
-    let could = |it: &&MemberStatus| it.eligible && it.reachable && it.recent_failures == 0;
+    let failures = status.member(leader).map_or(0, |it| it.recent_failures);
+    let could = |it: &&MemberStatus| it.eligible && it.reachable && it.recent_failures <= failures;
     let name = &status.member(preferred.member).filter(could)?.name;
     let left = seconds(preferred.remaining_ms.div_ceil(1000));
     Some(format!(

@@ -195,16 +195,17 @@ fn role(status: &Snapshot, member: &MemberStatus) -> String {
 
 fn last_seen(status: &Snapshot, member: &MemberStatus) -> String {
     let ago = member.last_seen_ms.map(|ago| span(Duration::from_millis(ago)));
+    let lost_ms = member.unreachable_ms.or(member.last_seen_ms).unwrap_or_default();
+    let lasting = span(Duration::from_millis(lost_ms));
     match (member.rejected_for(), ago) {
         _ if member.id == status.id => "this node".to_owned(),
         (Some(reason), _) => styled(BAD, format!("rejected: {reason}")),
         (None, Some(_)) if member.reachable && member.last_seen_ms == Some(0) => "now".to_owned(),
         (None, Some(ago)) if member.reachable => format!("{ago} ago"),
         (None, Some(_)) if member.arrives => {
-            let lasting = Duration::from_millis(member.unreachable_ms.unwrap_or_default());
-            styled(BAD, format!("no answer for {}, only datagrams", span(lasting)))
+            styled(BAD, format!("no answer for {lasting}, only datagrams"))
         }
-        (None, Some(ago)) => styled(BAD, format!("unreachable for {ago}")),
+        (None, Some(_)) => styled(BAD, format!("unreachable for {lasting}")),
         (None, None) => styled(BAD, "never"),
     }
 }

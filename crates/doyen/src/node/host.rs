@@ -113,9 +113,10 @@ pub(super) struct Host {
     /// The published snapshot is out of date.
     changed: bool,
     last_snapshot: Moment,
-    /// Until when the loop was awake in time and had read everything. What it has read since then may have arrived at any time
-    /// since. For display only.
+    /// Until when the loop was awake in time. What it reads may have arrived at any time since. For display only.
     awake_until: Moment,
+    /// It has not yet read everything that waited when it woke too late.
+    is_behind: bool,
     /// More datagrams may wait than it reads in a turn.
     has_more_datagrams: bool,
     /// The last messages that the guardian has; none if they have to be sealed again.
@@ -181,6 +182,7 @@ impl Host {
             ends_by: None,
             changed: true,
             awake_until: Moment::now(),
+            is_behind: false,
             has_more_datagrams: false,
             last_snapshot: Moment::default(),
             prepared: None,
@@ -241,7 +243,8 @@ impl Host {
         let groups = self.groups.as_ref().and_then(GroupHost::next_due);
         let due = [self.timers.next_due(), self.ends_by, retires_at, groups];
         let wake = due.into_iter().flatten().min().map_or(snapshot, |due| due.min(snapshot));
-        let wait = wake.since(Moment::now());
+        let asleep_since = Moment::now();
+        let wait = wake.since(asleep_since);
         let wait = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: wait.subsec_nanos().into() };
         let (socket, waker) = (self.network.as_fd(), self.commands.as_fd());
         let mut fds = [PollFd::new(&socket, PollFlags::IN), PollFd::new(&waker, PollFlags::IN)];
@@ -251,12 +254,13 @@ impl Host {
                 return Err(Failure::System { what: "wait for the network", error: error.into() });
             }
         }
-        let heartbeat = self.settings.core.timing.heartbeat;
+        let heartbeat = Duration::from_nanos(self.settings.core.timing.heartbeat.as_nanos());
         let now = Moment::now();
-        if !self.has_more_datagrams {
-            self.awake_until = wake.min(now);
-        }
         let delay = now.since(wake);
+        if !(self.is_behind && self.has_more_datagrams) {
+            self.is_behind = delay >= heartbeat;
+            self.awake_until = if self.is_behind { asleep_since } else { wake.min(now) };
+        }
         let warning = self.warnings.loop_delay(delay, heartbeat);
         self.log(warning);
         Ok(())

@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use doyen_core::members::NodeId;
-use doyen_core::time::Span;
 
 use super::log::LogLine;
 use super::network::{Dropped, OwnDatagrams, canonical};
@@ -99,8 +98,7 @@ impl Warnings {
     }
 
     /// The loop woke `delay` later than it wanted to. Shorter delays than a heartbeat interval do not matter.
-    pub(super) fn loop_delay(&mut self, delay: Duration, heartbeat: Span) -> Option<LogLine> {
-        let heartbeat = Duration::from_nanos(heartbeat.as_nanos());
+    pub(super) fn loop_delay(&mut self, delay: Duration, heartbeat: Duration) -> Option<LogLine> {
         let matters = delay >= heartbeat;
         (matters && self.logged.is_due(Topic::LoopDelayed)).then(|| {
             let text = format!(
@@ -262,14 +260,14 @@ mod tests {
     fn a_delay_is_logged_if_it_is_as_long_as_a_heartbeat_interval() {
         let mut warnings = Warnings::new();
         let mut delayed =
-            |millis| warnings.loop_delay(Duration::from_millis(millis), Span::from_millis(50));
+            |millis| warnings.loop_delay(Duration::from_millis(millis), Duration::from_millis(50));
         assert!(delayed(49).is_none());
         let line = delayed(81).expect("a warning");
         let start = "event loop delayed by 81 ms (heartbeat interval 50 ms): ";
         assert!(line.text.starts_with(start), "{line:?}");
         assert!(delayed(81).is_none(), "not again so soon");
         let delay = Duration::from_secs(8 * 3600);
-        let line = Warnings::new().loop_delay(delay, Span::from_millis(50)).expect("a warning");
+        let line = Warnings::new().loop_delay(delay, Duration::from_millis(50)).expect("a warning");
         assert!(line.text.starts_with("event loop delayed by 8h ("), "{line:?}");
     }
 

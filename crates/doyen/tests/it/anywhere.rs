@@ -12,7 +12,8 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Three members that keep the leader that they have, also on a busy machine. They serve HTTP for the test alone: commands run as if they did not.
+/// Three members that keep the leader that they have, also on a busy machine. They serve HTTP for the test alone: commands run
+/// as if they did not.
 fn steady() -> (Trial, usize, Vec<usize>) {
     let trial = Trial::start(&Plan { preemption: "never", patient: true, ..Plan::default() });
     let leader = trial.agree(&[1, 2, 3]);
@@ -90,13 +91,13 @@ fn commands_to_any_member_reach_the_one_that_they_are_for() {
 
     let drained = offline(&trial, asked, &["drain", &format!("n{leader}"), "--for", "2h"]);
     assert!(drained.status.success(), "{}", complaint(&drained));
-    assert!(trial.status(leader).expect("it answers").drained);
+    assert!(trial.wait_for_status(leader).drained);
     let shown = offline(&trial, asked, &["status", &format!("n{leader}"), "--json"]);
     let shown: Value = serde_json::from_slice(&shown.stdout).expect("a status");
     assert_eq!((&shown["name"], &shown["drained"]), (&format!("n{leader}").into(), &true.into()));
     let undrained = offline(&trial, asked, &["undrain", &format!("n{leader}")]);
     assert!(undrained.status.success(), "{}", complaint(&undrained));
-    assert!(!trial.status(leader).expect("it answers").drained);
+    assert!(!trial.wait_for_status(leader).drained);
 
     let preferred = offline(&trial, asked, &["prefer", &format!("n{next}"), "--for", "1h"]);
     assert!(said(&preferred).contains(&format!("prefers n{next} for 1h")), "{preferred:?}");
@@ -164,8 +165,8 @@ fn a_member_may_reject_forwarded_commands_and_still_be_read() {
     assert!(complaint(&drained).contains(told), "{drained:?}");
     let rotated = trial.command(1, &["keys", "rotate"]);
     assert!(complaint(&rotated).contains("forwarded_commands = false on n2"), "{rotated:?}");
-    assert_eq!(trial.status(1).expect("it answers").keys.len(), 1, "no key was created");
-    assert!(!trial.status(2).expect("it answers").drained);
+    assert_eq!(trial.wait_for_status(1).keys.len(), 1, "no key was created");
+    assert!(!trial.wait_for_status(2).drained);
     let shown = trial.command(1, &["status", "n2"]);
     assert!(said(&shown).contains("seen from n2"), "{shown:?}");
     assert!(trial.command(2, &["drain"]).status.success(), "on its own machine");

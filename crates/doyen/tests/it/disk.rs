@@ -76,7 +76,7 @@ fn a_node_that_cannot_create_its_admin_secret_does_not_join() {
     trial.agree(&[1, 3]);
     assert_eq!(trial.wait_for_end(2), Some(1), "a supervisor starts it again:\n{}", trial.log(2));
     assert!(trial.log(2).contains("No space left on device"), "{}", trial.log(2));
-    let seen = trial.status(1).expect("it answers").members[1].observed_address.clone();
+    let seen = trial.wait_for_status(1).members[1].observed_address.clone();
     assert_eq!(seen, None, "it has not been met");
 }
 
@@ -203,7 +203,7 @@ fn no_damage_to_a_state_passes_for_a_state() {
     const ATTEMPTS: usize = 3;
     let (mut case, mut attempts) = (0, 1);
     while case < number {
-        let term = trial.status(3).expect("it answers").term;
+        let term = trial.wait_for_status(3).term;
         trial.stop(1);
         let (what, damaged) = damages(&fs::read(&file).unwrap()).swap_remove(case);
         fs::write(&file, damaged).unwrap();
@@ -227,7 +227,7 @@ fn no_damage_to_a_state_passes_for_a_state() {
             trial.rejoin(1);
         });
         trial.follow(3, &[1, 2, 3]);
-        let is_undisturbed = trial.status(3).expect("it answers").term == term;
+        let is_undisturbed = trial.wait_for_status(3).term == term;
         assert!(is_undisturbed || attempts < ATTEMPTS, "{what}: a later term each time");
         if is_undisturbed {
             (case, attempts, kept) = (case + 1, 1, kept + usize::from(runs));

@@ -61,7 +61,7 @@ impl Cluster {
     }
 
     fn term(&self, member: usize) -> u64 {
-        self.trial.status(member).expect("an answer").term.0
+        self.trial.wait_for_status(member).term.0
     }
 
     fn log(&self) -> String {
@@ -178,7 +178,7 @@ fn a_hook_that_fails_holds_the_lease_until_it_succeeds() {
     let again = || cluster.log().matches(&format!("n{leader} remove follower 0 started")).count();
     cluster.trial.wait("a try of the new guardian", || (again() >= 2).then_some(()));
     assert_eq!(failures(), before);
-    let status = cluster.trial.status(leader).expect("an answer");
+    let status = cluster.trial.wait_for_status(leader);
     assert!(status.role == Role::Retiring && status.lease.is_some(), "it still has the lease");
     cluster.trial.wait("a failure after another", || {
         (cluster.trial.status(leader)?.job_failure()?.times > 1).then_some(())

@@ -214,7 +214,7 @@ fn a_recording_of_an_earlier_member_list_makes_no_member_look_misconfigured() {
         [2, 3].map(|from| (recorder.greeting(from, 1, earlier), trial.address(1).to_owned()));
     let flood = Flood::start(recorded.to_vec(), 1_000);
     trial.wait_for_rise(1, "doyen_datagrams_rejected_total", "reason=\"configuration\"", 1_000);
-    let status = trial.status(1).expect("it answers");
+    let status = trial.wait_for_status(1);
     drop(flood);
     assert!(status.members.iter().all(|member| !member.config_mismatch), "{status:?}");
     let log = trial.log(1);
@@ -287,7 +287,7 @@ fn memory(pid: u32) -> u64 {
 fn hostile_datagrams_change_no_leader_and_cost_no_memory() {
     let trial = Trial::start(&Plan { profile: "wan", ..Plan::default() });
     trial.follow(3, &[1, 2, 3]);
-    let term = trial.status(3).expect("it answers").term;
+    let term = trial.wait_for_status(3).term;
     let recorder = Recorder::of(&trial);
     let configuration = recorder.settings.configuration_id();
     // The leader, and a follower.

@@ -69,7 +69,7 @@ fn one_leader_in_every_partition() {
         5 => (4, 3),
         _ => (5, if leader == 3 { 2 } else { 3 }),
     };
-    let term = trial.status(leader).expect("a status").term;
+    let term = trial.wait_for_status(leader).term;
     wires.separate(&[one], &[other]);
     trial.wait("both notice the cut", || {
         let notices = |member: usize, of: usize| {
@@ -77,7 +77,7 @@ fn one_leader_in_every_partition() {
         };
         (notices(one, other) && notices(other, one)).then_some(())
     });
-    let after = trial.status(leader).expect("a status");
+    let after = trial.wait_for_status(leader);
     assert_eq!((after.term, after.role.leads()), (term, true), "the cut does not move the leader");
     wires.heal();
 

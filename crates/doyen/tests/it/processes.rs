@@ -138,7 +138,7 @@ fn a_backup_of_the_last_life_is_found_by_its_term() {
         let restored = others[0];
         let state = trial.folder_of(restored).join("state/state");
         let backup = fs::read(&state).expect("a state");
-        let term = trial.status(restored).expect("it answers").term;
+        let term = trial.wait_for_status(restored).term;
         trial.kill(first);
         trial.agree(&others);
         trial.wait("a later term", || trial.status(restored).filter(|it| it.term > term));
@@ -173,7 +173,7 @@ fn a_disk_that_is_lost_twice_is_made_good_twice() {
             trial.rejoin(1);
             trial.follow(3, &[1, 2, 3]);
         });
-        let incarnation = trial.status(1).expect("it answers").incarnation.0;
+        let incarnation = trial.wait_for_status(1).incarnation.0;
         assert!(incarnation > last, "{incarnation} after {last}");
         assert!(
             incarnation > doyen_core::session::PLAUSIBLE_TIMES.start,

@@ -84,7 +84,7 @@ fn what_needs_a_restart_or_is_wrong_is_refused_and_nothing_changes() {
     // One change that could be made at once, and one that needs a restart.
     edit(&trial, 1, "log = \"debug\"\ngrace = \"3s\"\n", "", ("priority = 1\n", "priority = 9\n"));
     refused("grace needs a restart: it is read at a start only; nothing has changed");
-    let priority = trial.status(1).expect("it answers").members[0].priority;
+    let priority = trial.wait_for_status(1).members[0].priority;
     assert_eq!(priority, 1, "nothing has changed");
     edit(&trial, 1, "http_admin = true\n", "", ("priority = 1\n", "priority = 1\n"));
     refused("http_admin needs a restart: its sockets are open");
@@ -166,7 +166,7 @@ fn the_first_hooks_are_added_and_the_last_ones_removed_without_a_restart() {
     let leader = trial.agree(&[1, 2, 3]);
     let follower = if leader == 1 { 2 } else { 1 };
     let pid = trial.pid(leader);
-    let term = trial.status(leader).expect("it answers").term;
+    let term = trial.wait_for_status(leader).term;
     let marks = trial.folder.join("marks");
     let hook = |role: &str| {
         let line = format!("echo $DOYEN_MEMBER {role} >> {}", marks.display());
@@ -199,13 +199,10 @@ fn the_first_hooks_are_added_and_the_last_ones_removed_without_a_restart() {
     let removed = reload(&trial, leader);
     assert!(said(&removed).contains("no hooks any more"), "{removed:?}");
     marked(format!("n{leader} does not"));
-    assert_eq!(
-        trial.status(leader).expect("it answers").leader.map(|it| it.0 as usize),
-        Some(leader)
-    );
+    assert_eq!(trial.wait_for_status(leader).leader.map(|it| it.0 as usize), Some(leader));
     add(leader);
     marked(format!("n{leader} leads"));
-    assert_eq!(trial.status(leader).expect("it answers").term, term, "it has led all the time");
+    assert_eq!(trial.wait_for_status(leader).term, term, "it has led all the time");
 
     trial.transfer(leader, follower);
     marked(format!("n{follower} leads"));

@@ -72,10 +72,10 @@ fn a_node_that_is_cut_off_says_who_led_and_who_still_reaches_it() {
     ] {
         assert!(diagnosed.contains(&finding), "{diagnosed}");
     }
-    let status = trial.status(cut).expect("a status");
+    let status = trial.wait_for_status(cut);
     let roles = roles(&status);
     assert_eq!((roles[leader - 1], roles[cut - 1]), (MemberRole::Unknown, MemberRole::Candidate));
-    let back = trial.status(other).expect("a status");
+    let back = trial.wait_for_status(other);
     assert_eq!(back.leader.map(|leader| leader.0 as usize), Some(leader), "the leader leads on");
     trial.wait("the other one says that it has no leader", || {
         let back = trial.status(other)?;

@@ -316,8 +316,7 @@ fn limited(trial: &Trial, user: u32, threads: u64) -> Option<Vec<String>> {
 fn no_limit_of_threads_makes_it_panic() {
     for pass in 0..passes() {
         let why = "Resource temporarily unavailable";
-        for (way, users) in [(Way::Node, 61_000 + 1_000 * pass), (Way::Job, 61_100 + 1_000 * pass)]
-        {
+        for (way, users) in [(Way::Node, user(100 * pass)), (Way::Job, user(100 * pass + 50))] {
             let mut trial = way.single();
             let mut ran = Vec::new();
             for threads in (1..=12).chain([40]) {
@@ -333,7 +332,7 @@ fn no_limit_of_threads_makes_it_panic() {
     }
     // How a command can be contained is tried in a thread.
     let mut trial = single();
-    let Some(begin) = limited(&trial, 61_300, 2) else { return };
+    let Some(begin) = limited(&trial, user(0), 2) else { return };
     trial.begin_with(1, begin);
     trial.run_job(1, &[], &["true"]);
     assert_eq!(trial.wait_for_end(1), Some(125), "{}", trial.log(1));
@@ -344,7 +343,7 @@ fn no_limit_of_threads_makes_it_panic() {
 #[test]
 fn a_node_without_free_threads_rejects_a_reload_and_goes_on() {
     let mut trial = single();
-    let user = 61_200;
+    let user = user(13);
     let Some(begin) = limited(&trial, user, 100) else { return };
     trial.begin_with(1, begin);
     trial.run(1);
@@ -389,6 +388,11 @@ fn a_configuration_that_others_can_write_is_not_run() {
     }
     trial.run(1);
     trial.follow(1, &[1]);
+}
+
+/// A user without processes, even if these tests run twice on this machine.
+pub(crate) fn user(number: u32) -> u32 {
+    1_000_000 + std::process::id() % 100_000 * 10_000 + number
 }
 
 /// What the command of a process begins with that runs as another user; none if this cannot be done here.
@@ -597,7 +601,9 @@ fn what_has_keys_leaves_no_core_dump() {
     assert_eq!(ended, (Some(6), false), "node");
     let ended = aborted(&["lab", "--members", "1"], |lab| {
         let mut lines = BufReader::new(lab.stdout.take().unwrap()).lines().map_while(Result::ok);
-        assert!(lines.any(|line| line.starts_with("open ")), "it runs");
+        let (tell, told) = channel();
+        spawn(move || tell.send(lines.any(|line| line.starts_with("open "))));
+        assert_eq!(told.recv_timeout(LIMIT), Ok(true), "it runs");
     });
     assert_eq!(ended, (Some(6), false), "lab");
 }

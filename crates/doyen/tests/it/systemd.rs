@@ -102,7 +102,7 @@ fn a_reload_with_a_damaged_key_file_fails_and_the_node_goes_on_with_its_keys() {
                 .output()
                 .expect("doyen can be run")
         };
-        let before = trial.status(2).expect("it answers");
+        let before = trial.wait_for_status(2);
         let key = trial.folder_of(2).join("key");
         let sound = fs::read(&key).unwrap();
         for damaged in [&sound[..sound.len() / 2], b"", b"\xff\xfe\n"] {
@@ -119,7 +119,7 @@ fn a_reload_with_a_damaged_key_file_fails_and_the_node_goes_on_with_its_keys() {
         let received = "doyen_datagrams_received_total";
         [1, 2].iter().for_each(|&member| trial.wait_for_rise(member, received, "", 20));
         trial.follow(3, &[1, 2, 3]);
-        let after = trial.status(2).expect("it answers");
+        let after = trial.wait_for_status(2);
         assert_eq!((after.keys, after.incarnation), (before.keys, before.incarnation));
         for member in [1, 3] {
             let rejected = trial.metric(member, "doyen_datagrams_rejected_total", "reason=\"key\"");

@@ -201,7 +201,7 @@ fn a_lease_that_lapses_and_comes_back_is_told_as_a_gap_in_its_term() {
     trial.run(2);
     trial.run(1);
     trial.follow(3, &[1, 2, 3]);
-    let term = trial.status(3).unwrap().term;
+    let term = trial.wait_for_status(3).term;
 
     trial.signal(3, Signal::STOP);
     std::thread::sleep(STOPPED);
@@ -213,7 +213,7 @@ fn a_lease_that_lapses_and_comes_back_is_told_as_a_gap_in_its_term() {
     });
     trial.follow(3, &[1, 2, 3]);
     for member in trial.everybody() {
-        assert_eq!(trial.status(member).unwrap().term, term, "n{member}");
+        assert_eq!(trial.wait_for_status(member).term, term, "n{member}");
     }
     let [.., took, lapsed, last] = &history[..] else { panic!("{history:?}") };
     assert!(

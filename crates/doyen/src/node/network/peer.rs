@@ -54,8 +54,7 @@ pub(in crate::node) struct Peer {
     pub(super) relays: Window,
     /// When its last letter was accepted.
     pub(in crate::node) last_seen: Option<Moment>,
-    /// When that letter had not arrived yet, at the latest: what is read after a stop of this process may be as old as the
-    /// stop.
+    /// A time before that letter arrived: what is read after a stop of this process may be as old as the stop.
     pub(in crate::node) arrived_after: Option<Moment>,
     /// The smoothed round-trip time.
     pub(in crate::node) round_trip: Option<Duration>,

@@ -24,8 +24,12 @@ impl Detour {
 }
 
 impl Status {
-    /// The members that this node reaches, and that report that they reach `member`.
+    /// The members that this node reaches, and that report that they reach `member`. None until they have had time to notice
+    /// if it has died.
     pub fn reached_by(&self, member: &MemberStatus) -> Vec<&MemberStatus> {
+        if member.unreachable_ms.is_some_and(|lasting| lasting <= self.learns_within_ms) {
+            return Vec::new();
+        }
         let others = self.members.iter().filter(|it| ![self.id, member.id].contains(&it.id));
         others.filter(|it| self.reaches(it, member) == Some(true)).collect()
     }
@@ -66,9 +70,7 @@ impl Status {
                 via,
             });
         }
-        // Until then the others may not have noticed either that it has died.
-        let is_known = member.unreachable_ms.is_none_or(|ms| ms > self.learns_within_ms);
-        (is_known && !via.is_empty() && member.rejected_for().is_none()).then(|| Detour {
+        (!via.is_empty() && member.rejected_for().is_none()).then(|| Detour {
             problem: format!("is reached by {}, but not by {us}", via.join(" and ")),
             fix: format!("let UDP between {us} and {name} ({address}) pass"),
             via,

@@ -449,10 +449,19 @@ impl Trial {
             .expect("doyen can be run")
     }
 
-    /// Has leadership transferred to `to` by a command to `asked`.
+    /// Has leadership transferred to `to` by a command to `asked`. Where the machine is busy another member may be elected
+    /// before the successor has asked for votes: then once more.
     pub fn transfer(&self, asked: usize, to: usize) {
-        let given = self.succession(|| self.command(asked, &["transfer", &format!("n{to}")]));
-        assert!(given.status.success(), "transfer to n{to}: {}", complaint(&given));
+        self.wait(&format!("n{to} to lead"), || {
+            let term = self.wait_for_status(asked).term;
+            let given = self.succession(|| self.command(asked, &["transfer", &format!("n{to}")]));
+            let leads = complaint(&given).contains("is the leader already");
+            assert!(given.status.success() || leads, "transfer to n{to}: {}", complaint(&given));
+            let leader = self.wait("a leader of a later term", || {
+                self.status(asked).filter(|it| leads || it.term > term)?.leader
+            });
+            (leader.0 as usize == to).then_some(())
+        });
     }
 
     /// Has the leader resign by a command to `asked`.
