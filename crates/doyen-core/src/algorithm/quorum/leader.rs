@@ -128,6 +128,7 @@ impl Quorum {
         self.search = Search::default();
         self.role = Role::Leader(Box::new(Leader::new(reason)));
         cx.set_timer(Timer::Confirmation, self.pace(cx.config).vote_lease * 2);
+        self.begin_to_count(cx);
         self.send_heartbeat(cx);
         if !cx.config.quorum.keeps(Rule::VoteIsNoLease) {
             self.set_lease(Round::FIRST, cx);

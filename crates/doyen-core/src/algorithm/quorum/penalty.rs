@@ -28,8 +28,9 @@
 //! from a leader that kept leading has seen no failure. A restarted member is told its penalty when it is welcomed.
 //!
 //! **Time.** A timer ends each penalty. It is armed again with every heartbeat, for the time that the leader says is left.
-//! The leader subtracts the heartbeat interval from that at every heartbeat, so it needs no clock. Without a leader the
-//! timers continue.
+//! The leader subtracts the heartbeat interval from that at every heartbeat, so it needs no clock. Without a leader every
+//! member subtracts the time between two of its probes, and its timers continue. A new leader goes on with the time that it
+//! has then, and arms its timers for that: what it shows is what it tells.
 //!
 //! **Streaks.** Each penalty lasts twice as long as the one before, up to 64 times as long, until the member has led for a
 //! whole tenure; even if the earlier penalty has decayed. So a member that can win but cannot lead, because its heartbeats
@@ -89,12 +90,12 @@ impl Penalty {
         };
     }
 
-    /// A heartbeat interval has passed. The timer ends the penalty, so it is never over before.
-    pub(super) fn spend(&mut self, heartbeat: Span) {
-        if self.left > heartbeat {
-            self.left = Span::from_nanos(self.left.as_nanos() - heartbeat.as_nanos());
+    /// Some time has passed. The timer ends the penalty, so it is never over before.
+    pub(super) fn spend(&mut self, time: Span) {
+        if self.left > time {
+            self.left = Span::from_nanos(self.left.as_nanos() - time.as_nanos());
         }
-        self.ago = self.ago + heartbeat;
+        self.ago = self.ago + time;
     }
 
     /// The same within what can be, whatever another member says.
@@ -149,6 +150,13 @@ impl Quorum {
             penalty.failures = failures.min(MAX_FAILURES);
             penalty.left = penalty_length(cx.config, failures);
             self.set_penalty(self.id, penalty, cx);
+        }
+    }
+
+    /// This member counts from now on, as the leader.
+    pub(super) fn begin_to_count(&mut self, cx: &mut Cx<'_>) {
+        for (id, penalty) in self.ranking.penalties() {
+            self.set_penalty(id, penalty, cx);
         }
     }
 

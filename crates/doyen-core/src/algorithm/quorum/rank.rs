@@ -248,9 +248,9 @@ impl Ranking {
         };
     }
 
-    /// One heartbeat interval of every penalty has passed.
-    pub(super) fn spend_penalties(&mut self, heartbeat: Span) {
-        self.penalties.values_mut().for_each(|penalty| penalty.spend(heartbeat));
+    /// Some of the time of every penalty has passed.
+    pub(super) fn spend_penalties(&mut self, time: Span) {
+        self.penalties.values_mut().for_each(|penalty| penalty.spend(time));
     }
 }
 

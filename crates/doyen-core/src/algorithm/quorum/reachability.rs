@@ -121,6 +121,9 @@ impl Quorum {
         if self.leads() {
             return;
         }
+        if self.leader().is_none() {
+            self.ranking.spend_penalties(probe);
+        }
         let probe = self.probe(cx.config);
         for peer in cx.config.members.others(self.id) {
             if self.leader() != Some(peer) {

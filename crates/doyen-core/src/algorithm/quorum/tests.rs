@@ -931,3 +931,24 @@ fn followers_count_the_failures_that_their_leader_counts() {
     bench.hear(1, 1, Body::Probe { rank, unreachable: Unreachable::default() });
     assert_eq!(bench.member.failures_of(NodeId(1)), 0);
 }
+
+/// No heartbeat says how much time passes while there is no leader.
+#[test]
+fn without_a_leader_the_time_of_penalties_goes_on() {
+    let mut bench = Bench::follower();
+    let times = |left, ago| (Span::from_millis(left), Span::from_millis(ago));
+    let (left, ago) = times(40, 20);
+    let penalty = Penalty { failures: 1, streak: 1, failed_in: Term(1), left, ago };
+    let Body::Heartbeat(beat) = heartbeat(1, Span::from_millis(20)) else { panic!() };
+    let penalties = Some(vec![(NodeId(1), penalty)]);
+    bench.hear(3, 1, Body::Heartbeat(Heartbeat { penalties, ..beat }));
+    let counted = |bench: &Bench| {
+        let Penalty { left, ago, .. } = bench.member.penalty_of(NodeId(1));
+        (left, ago)
+    };
+    bench.feed(Event::Timer(Timer::Probe));
+    assert_eq!(counted(&bench), times(40, 20), "the leader counts");
+    bench.feed(Event::Timer(Timer::VoteLease));
+    bench.feed(Event::Timer(Timer::Probe));
+    assert_eq!(counted(&bench), times(30, 30));
+}

@@ -361,7 +361,8 @@ fn space_plays_unless_a_text_is_typed_or_tab_has_led_to_a_button() {
     page.press("Enter");
     page.wait(
         "the changed run",
-        "lab.query.flags.some(([flag]) => flag === 'delay') && document.activeElement?.matches('[data-flag=delay]')",
+        "lab.query.flags.some(([flag]) => flag === 'delay') && document.activeElement?.matches('[data-flag=delay]') \
+         && document.activeElement.textContent === '2 ms'",
     );
     page.press(" ");
     playing("after an edit Space plays", true);
