@@ -76,7 +76,7 @@ pub struct Status {
     #[serde(default)]
     #[cfg_attr(feature = "http", schema(value_type = Option<u32>))]
     pub named_successor: Option<NodeId>,
-    /// Who told the leader to transfer leadership, while it still leads. Null if nobody did, or this member was not told.
+    /// Who told the leader to give up leadership, while it still leads. Null if nobody did, or this member was not told.
     #[serde(default)]
     pub moved_by: Option<String>,
     /// What it runs under its lease, and what fails of that; null of an older release.

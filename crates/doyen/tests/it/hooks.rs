@@ -168,7 +168,7 @@ fn a_hook_that_fails_holds_the_lease_until_it_succeeds() {
         .trial
         .wait("a follower to know of the command", || cluster.trial.status(other)?.moving());
     let by = format!("admin.sock (uid {}) on {name}", geteuid().as_raw());
-    assert_eq!(told, format!("{name} was told to transfer leadership; command from {by}"));
+    assert_eq!(told, format!("{name} was told to give up leadership; command from {by}"));
     let failed = format!("n{leader} remove follower {term}");
     let failures = || cluster.log().matches(&failed).count();
     cluster.trial.wait("two failures", || (failures() >= 2).then_some(()));

@@ -136,6 +136,8 @@ fn status_says_when_a_drained_member_leads() {
     for (role, never, words) in [
         (Role::Follower, false, "it leads only if no other member can"),
         (Role::Leader, false, "it leads because no other member can"),
+        (Role::Retiring, false, "it leads until its job or hook has stopped"),
+        (Role::Retiring, true, "it leads until its job or hook has stopped"),
         (Role::Follower, true, "it never leads"),
     ] {
         let line = format!("n1 is drained until `undrain`: {words}\n");
