@@ -105,8 +105,8 @@ pub struct Status {
     /// A node that is not on this node's member list and has sent it something lately; null if there is none.
     #[serde(default)]
     pub stranger: Option<Stranger>,
-    /// The next leader if the leader died now, as far as this member knows: the first of the succession that it reaches
-    /// and that reaches a majority without the leader.
+    /// The next leader if the leader transferred leadership now, as far as this member knows: the first of the succession that
+    /// it reaches and that reaches a majority without the leader. After a failure another one may be faster.
     #[cfg_attr(feature = "http", schema(value_type = Option<u32>))]
     pub next: Option<NodeId>,
     /// The eligible members by rank, the highest first, as this member sees them, whether reachable or not. It includes

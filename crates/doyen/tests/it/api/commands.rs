@@ -464,7 +464,7 @@ succession
   n3 priority 30, leads
   n1 priority 10, ineligible: a witness
 
-n2 is next if the leader fails now
+if n3 failed now, n2 would lead
 ";
     assert_eq!((came.code, came.stdout.as_str()), (0, expected));
     let explained = fake.run(&["explain", "--json"]).json();
