@@ -127,9 +127,8 @@ impl Status {
 
     /// The members from which a member must receive to take over, and does not: the leader, and as many as a majority lacks.
     fn misses(&self, member: &MemberStatus, leader: &MemberStatus) -> Vec<&str> {
-        let missed = |it: &&MemberStatus| {
-            it.id != member.id && self.reaches(member, it) == Some(false)
-        };
+        let missed =
+            |it: &&MemberStatus| it.id != member.id && self.reaches(member, it) == Some(false);
         let missed: Vec<&MemberStatus> = self.members.iter().filter(missed).collect();
         let has_majority = self.members.len() - missed.len() > self.members.len() / 2;
         let matters = |it: &&MemberStatus| !has_majority || it.id == leader.id;
@@ -258,10 +257,10 @@ mod tests {
         let cut = told(|status| status.members[1].unreachable = Some(vec![NodeId(3)]));
         assert_eq!(cut, None, "the leader does not reach it");
         let deaf = told(|status| status.members[2].unreachable = Some([1, 2].map(NodeId).to_vec()));
-        let wanted = "n3 ranks higher and cannot take over while it receives nothing from n1 and n2";
+        let wanted =
+            "n3 ranks higher and cannot take over while it receives nothing from n1 and n2";
         assert_eq!(deaf.as_deref(), Some(wanted));
-        let without_leader =
-            told(|status| status.members[2].unreachable = Some(vec![NodeId(2)]));
+        let without_leader = told(|status| status.members[2].unreachable = Some(vec![NodeId(2)]));
         let wanted = "n3 ranks higher and cannot take over while it receives nothing from n2";
         assert_eq!(without_leader.as_deref(), Some(wanted));
         let penalized = told(|status| {
