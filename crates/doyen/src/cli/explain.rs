@@ -136,18 +136,15 @@ fn after_a_failure(status: &Status) -> Option<String> {
     match (status.leader, status.next.map(|next| status.name_of(next))) {
         // What a pause means for the next election has been said.
         (Some(_), _) if status.pause.is_some() => None,
-        // Only a quorum tells which member is next.
-        (Some(leader), next) if is_quorum(status) => {
-            let may_lead = |&id: &NodeId| status.succession.contains(&id);
+        (Some(leader), Some(_)) => {
             let prediction = Prediction::simulate(status, &[leader]).ok()?;
-            match prediction.leaders.iter().any(may_lead) || next.is_some() {
-                true => Some(prediction.describe(status)),
-                false => Some(shortage(status, leader)),
-            }
+            Some(prediction.describe(status))
         }
         (None, Some(next)) if status.leader_elsewhere().is_none() => {
             Some(format!("{next} is first in line, if it reaches a majority"))
         }
+        // Only a quorum tells which member is next.
+        (Some(leader), None) if is_quorum(status) => Some(shortage(status, leader)),
         _ => None,
     }
 }
