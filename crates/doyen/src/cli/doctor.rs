@@ -166,6 +166,7 @@ fn findings(own: &Diagnosis, examined: &[Examined]) -> Vec<Finding> {
         list.member(own, examined, answer);
         list.stranger(&examined.name, &answer.status);
         list.job(&examined.name, &answer.status);
+        list.history(&examined.name, &answer.status);
         list.command(&examined.name, &answer.status, &answers);
         list.reachability(answer, examined, |name| {
             answers.iter().find(|(it, _)| it.name == name).map(|(_, answer)| *answer)
@@ -352,6 +353,13 @@ impl List {
             };
             self.add(severity, name, "is drained until `undrain`", fix);
         }
+    }
+
+    /// The election does not need the history, but the disk that it is on.
+    fn history(&mut self, name: &str, status: &Status) {
+        let Some(problem) = &status.history_problem else { return };
+        let fix = "make room, or let its node write there: a node that cannot write its state, in the same folder, stops";
+        self.add(Severity::Should, name, problem, fix);
     }
 
     /// Whether a member that may lead runs no command, while others do.

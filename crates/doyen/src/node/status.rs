@@ -82,6 +82,9 @@ pub struct Status {
     /// What it runs under its lease, and what fails of that; null of an older release.
     #[serde(default)]
     pub job: Option<Job>,
+    /// Why its history cannot be written, as text; null if it can.
+    #[serde(default)]
+    pub history_problem: Option<String>,
     /// Why the leader leads, as text.
     pub why: Option<String>,
     /// Whether it has lost its state and waits for an answer from every other member.
@@ -352,8 +355,8 @@ pub struct MemberStatus {
     #[serde(default)]
     pub failed_ms_ago: Option<u64>,
     /// What an operator should know about it, as text. Of the node itself: that it rejoins, is drained, that elections are
-    /// paused, that a transfer waits for its job, and what fails of what it runs. Of another member: why this node rejects
-    /// what arrives from it.
+    /// paused, that a transfer waits for its job, what fails of what it runs, and that its history cannot be written. Of
+    /// another member: why this node rejects what arrives from it.
     #[serde(default)]
     pub notices: Vec<String>,
 }
@@ -431,6 +434,7 @@ impl Status {
             named_successor: None,
             moved_by: None,
             job: None,
+            history_problem: None,
             why: None,
             rejoining: false,
             drained: false,
@@ -538,7 +542,8 @@ impl Status {
         }
         let failure = self.job_failure().map(ToString::to_string);
         let retires = self.work().filter(|_| self.role == Role::Retiring);
-        let own = [self.rejoin(), self.drain(), self.paused(), retires, failure];
+        let history = self.history_problem.clone();
+        let own = [self.rejoin(), self.drain(), self.paused(), retires, failure, history];
         own.into_iter().flatten().collect()
     }
 

@@ -70,6 +70,10 @@ fn each_difference_is_one_finding() {
     let told = "lists n3 at 192.0.2.9:7400, and n1 lists n3 at 192.0.2.3:7400";
     let address = changed("/status/members/2/address", json!("192.0.2.9:7400"));
     assert_eq!(address, of_n2(Severity::Should, told));
+    let told = "the history s/history cannot be written (full); a restart would lose it";
+    let mut second = diagnosis(2, &["aa"]);
+    second["status"]["history_problem"] = json!(told);
+    assert_eq!(found(second, 0), of_n2(Severity::Should, told));
     let reachable = changed("/status/members/2/reachable", json!(false));
     assert_eq!(
         reachable,
