@@ -413,7 +413,7 @@ impl<'a> Supervisor<'a> {
     fn on_end(&mut self, code: i32, killed: Option<Killed>, at: Moment) {
         let Job::Runs { since, stopping, .. } = self.job else { return };
         self.become_idle(Duration::ZERO);
-        let ago = ended_ago(Moment::now().since(at));
+        let ago = ended_ago(Moment::now().since(at), &self.current);
         match killed {
             Some(Killed::Lease { late, took }) => {
                 let [late, took] = [late, took].map(Duration::from_nanos);
@@ -586,12 +586,15 @@ fn ended_for_the_lease(margin: Duration, late: Duration, took: Duration) -> Stri
     format!("{how}; the guardian was {} late and took {}", span(late), span(took))
 }
 
-/// When the command ended, where what ran since then took long.
-fn ended_ago(ago: Duration) -> String {
-    if ago < Duration::from_secs(1) {
-        return String::new();
+/// When the command ended, if it is told late: one of these hooks was run first.
+fn ended_ago(ago: Duration, hooks: &Hooks) -> String {
+    match hooks.not_leader.is_empty() {
+        _ if ago < Duration::from_secs(1) => String::new(),
+        true => format!("; that was {} ago", span(ago)),
+        false => {
+            format!("; that was {} ago, before {} succeeded", span(ago), Hook::NotLeader.name())
+        }
     }
-    format!("; that was {} ago, before {} succeeded", span(ago), Hook::NotLeader.name())
 }
 
 /// Waits for other hooks; forever if they cannot change.
@@ -653,8 +656,10 @@ mod tests {
 
     #[test]
     fn an_end_that_is_told_late_says_when_it_was() {
-        assert_eq!(ended_ago(Duration::from_millis(999)), "");
-        let told = ended_ago(Duration::from_millis(5200));
-        assert_eq!(told, "; that was 5.2 s ago, before hooks.not_leader succeeded");
+        let told = |millis, hooks: &Hooks| ended_ago(Duration::from_millis(millis), hooks);
+        let hooks = Hooks { not_leader: vec!["true".to_owned()], ..Hooks::default() };
+        assert_eq!(told(999, &hooks), "");
+        assert_eq!(told(5200, &hooks), "; that was 5.2 s ago, before hooks.not_leader succeeded");
+        assert_eq!(told(5200, &Hooks::default()), "; that was 5.2 s ago");
     }
 }
