@@ -461,7 +461,9 @@ fn why_not_eligible(status: &Status, id: NodeId) -> String {
     match status.member(id) {
         _ if status.leader == Some(id) => format!("{name} is the leader already"),
         Some(member) if member.witness => format!("{name} is a witness and never leads"),
-        Some(member) if !member.eligible => format!("{name} is drained or not eligible"),
+        Some(member) if !member.eligible => {
+            format!("{name} is drained; `doyen undrain {name}` lets it lead")
+        }
         Some(member) if !member.reachable => format!("{} does not reach {name}", status.name),
         _ => format!("{name} has just restarted or does not reach a majority"),
     }
@@ -495,7 +497,8 @@ fn explain(status: &Status, error: &CommandError) -> Problem {
             _ => {
                 let elsewhere = status.leader_is_elsewhere();
                 let hint = elsewhere.map(|(why, detour)| format!(": {why}; {}", detour.advice()));
-                let hint = hint.unwrap_or_default();
+                let paused = || status.paused().map(|paused| format!(": {paused}"));
+                let hint = hint.or_else(paused).unwrap_or_default();
                 format!("{name} is not the leader and knows no leader{hint}")
             }
         }),

@@ -171,7 +171,7 @@ fn without_times(status: &Status) -> Status {
     #[rustfmt::skip]
     let Status {
         cluster: _, algorithm: _, version: _, configuration: _, keys: _, id: _, name: _, incarnation: _, role: _, leader: _,
-        term: _, job: _, why: _, named_successor: _, moved_by: _, rejoining: _, drained: _, never_leads: _, preemption: _, stranger: _, next: _,
+        term: _, job: _, history_problem: _, why: _, named_successor: _, moved_by: _, rejoining: _, drained: _, never_leads: _, preemption: _, stranger: _, next: _,
         succession: _, learns_within_ms: _,
         last_leader, lease, work_ms, retiring_ms, drained_remaining_ms, preference, pause, members, taken_at,
     } = &mut status;

@@ -154,7 +154,12 @@ fn judge<'a>(
     let readings: BTreeMap<&str, Reading> = readings.collect();
     let limits = Limits { round_trip: within, gamma: within };
     let round = clocks::round(answers.len(), &readings, &limits);
+    let is_alone = round.members.len() == 1 && answers.len() > 1;
     let members = answers.iter().map(|(name, answer)| match round.members.get(name) {
+        // There is no other clock that it could be apart from.
+        Some(finding) if is_alone && finding.standing == Standing::Outlier => {
+            MemberClock { standing: "alone", ..MemberClock::measured(name, finding) }
+        }
         Some(finding) => MemberClock::measured(name, finding),
         None => {
             let problem = answer.as_ref().err().map(String::as_str);
@@ -295,5 +300,12 @@ asked through n1; no clock was set
         assert!(text.contains("n2           +500 ms  1.0 ms  outlier  unknown"), "{text}");
         let wanted = "no majority of the 3 members of orders is within 100 ms of each other";
         assert!(text.contains(wanted), "{text}");
+    }
+
+    #[test]
+    fn the_only_clock_that_is_known_is_no_outlier() {
+        let silent = |name: &str| Err(format!("{name} does not answer n1"));
+        let text = rendered(&[("n1", ahead(0)), ("n2", silent("n2")), ("n3", silent("n3"))]);
+        assert!(text.contains("n1            +0 us  1.0 ms  alone   unknown"), "{text}");
     }
 }

@@ -161,18 +161,19 @@ fn findings(own: &Diagnosis, examined: &[Examined]) -> Vec<Finding> {
         }
         list.leadership(own);
     }
-    let way_on = ways_on(answers.iter().map(|(_, answer)| &answer.keys));
+    list.rotation(&answers, &ways_on(answers.iter().map(|(_, answer)| &answer.keys)));
     for (examined, answer) in &answers {
         list.member(own, examined, answer);
         list.stranger(&examined.name, &answer.status);
         list.job(&examined.name, &answer.status);
+        list.history(&examined.name, &answer.status);
         list.command(&examined.name, &answer.status, &answers);
         list.reachability(answer, examined, |name| {
             answers.iter().find(|(it, _)| it.name == name).map(|(_, answer)| *answer)
         });
         list.timing(own, examined, answer);
         for (other, theirs) in &answers {
-            list.keys(&examined.name, answer, &other.name, theirs, &way_on);
+            list.keys(&examined.name, answer, &other.name, theirs);
             list.priority(&examined.name, answer, &other.name, theirs);
         }
     }
@@ -354,6 +355,13 @@ impl List {
         }
     }
 
+    /// The election does not need the history, but the disk that it is on.
+    fn history(&mut self, name: &str, status: &Status) {
+        let Some(problem) = &status.history_problem else { return };
+        let fix = "make room, or let its node write there: a node that cannot write its state, in the same folder, stops";
+        self.add(Severity::Should, name, problem, fix);
+    }
+
     /// Whether a member that may lead runs no command, while others do.
     fn command(&mut self, name: &str, status: &Status, answers: &[(&Examined, &Diagnosis)]) {
         let runs = |status: &Status| status.job.as_ref().is_some_and(|job| job.command);
@@ -364,7 +372,7 @@ impl List {
             return;
         }
         let verb = if others.len() == 1 { "does" } else { "do" };
-        let problem = format!("runs no command while it leads, and {} {verb}", listed(&others));
+        let problem = format!("runs no command when it leads, and {} {verb}", listed(&others));
         let fix = "start it with `doyen run` too, unless `doyen run --attach` runs beside it";
         self.add(Severity::Should, name, problem, fix);
     }
@@ -432,15 +440,8 @@ impl List {
         }
     }
 
-    /// Whether `other` can open what `name` seals. `way_on`: how a rotation is continued or taken back.
-    fn keys(
-        &mut self,
-        name: &str,
-        answer: &Diagnosis,
-        other: &str,
-        theirs: &Diagnosis,
-        way_on: &str,
-    ) {
+    /// Whether `other` can open what `name` seals.
+    fn keys(&mut self, name: &str, answer: &Diagnosis, other: &str, theirs: &Diagnosis) {
         let (ours, theirs) = (&answer.keys.in_use, &theirs.keys.in_use);
         let Some(seals) = ours.first() else { return };
         if !theirs.contains(seals) {
@@ -448,11 +449,20 @@ impl List {
             let fix =
                 format!("copy the key file of {name} to {other}, then `doyen reload-keys` there");
             self.add(Severity::Must, name, problem, fix);
-        } else if ours.len() > 1 {
-            let keys = count(ours.len() as u64, "key");
-            let problem = format!("has {keys}: a rotation is not complete");
-            self.add(Severity::Should, name, problem, way_on);
         }
+    }
+
+    /// A rotation that is not complete, once for all members that have several keys. `way_on`: how it is continued or taken
+    /// back.
+    fn rotation(&mut self, answers: &[(&Examined, &Diagnosis)], way_on: &str) {
+        let mut rotating = answers.iter().filter(|(_, answer)| answer.keys.in_use.len() > 1);
+        let Some((first, answer)) = rotating.next() else { return };
+        let keys = count(answer.keys.in_use.len() as u64, "key");
+        let others: Vec<String> = rotating.map(|(it, _)| it.name.clone()).collect();
+        let like =
+            if others.is_empty() { String::new() } else { format!(" like {}", listed(&others)) };
+        let problem = format!("has {keys}{like}: a rotation is not complete");
+        self.add(Severity::Should, &first.name, problem, way_on);
     }
 }
 

@@ -76,7 +76,7 @@ impl Explain {
             prediction if self.json => {
                 format!("{}\n", as_json(&status, &history, prediction.as_ref()))
             }
-            Some(prediction) => prediction.describe(&status),
+            Some(prediction) => prediction.describe(&status) + "\n",
             None => explanation(&status, &history),
         };
         anstream::stdout().lock().write_all(text.as_bytes())?;
@@ -130,12 +130,16 @@ fn explanation(status: &Status, history: &[Entry]) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Which member leads if the leader fails, or why none does.
+/// Which member leads if the leader fails, or why none does. With a leader this is what `--if-dies` says of it; `next`
+/// is about a transfer.
 fn after_a_failure(status: &Status) -> Option<String> {
     match (status.leader, status.next.map(|next| status.name_of(next))) {
         // What a pause means for the next election has been said.
         (Some(_), _) if status.pause.is_some() => None,
-        (Some(_), Some(next)) => Some(format!("{next} is next if the leader fails now")),
+        (Some(leader), Some(_)) => {
+            let prediction = Prediction::simulate(status, &[leader]).ok()?;
+            Some(prediction.describe(status))
+        }
         (None, Some(next)) if status.leader_elsewhere().is_none() => {
             Some(format!("{next} is first in line, if it reaches a majority"))
         }
@@ -185,11 +189,8 @@ fn prospects(status: &Status, member: &MemberStatus) -> String {
         MemberStatus { eligible: false, .. } if status.drained && member.id == status.id => {
             words.extend(status.drain());
         }
-        // One that leads because no other can.
-        MemberStatus { eligible: false, .. } if status.leader == Some(member.id) => {
-            words.push("drained".to_owned());
-        }
-        MemberStatus { eligible: false, .. } => words.push("ineligible: drained".to_owned()),
+        // Of another member it is not known whether it leads if no other one can.
+        MemberStatus { eligible: false, .. } => words.push("drained".to_owned()),
         _ => {}
     }
     match member.rejection() {
@@ -296,7 +297,7 @@ impl Prediction {
             true => "there would be no leader until elections are resumed; then ",
             false => "",
         };
-        format!("if {} failed now, {paused}{outcome}\n", names(&self.dying))
+        format!("if {} failed now, {paused}{outcome}", names(&self.dying))
     }
 }
 
@@ -381,9 +382,23 @@ succession
   n1 priority 1
 
 n3 ranks higher, and n2 stays leader: preemption.policy is never
-n3 is next if the leader fails now
+if n2 failed now, n3 would lead
 ";
         assert!(text.ends_with(wanted), "{text}");
+    }
+
+    #[test]
+    fn what_follows_a_failure_is_simulated_even_if_another_member_is_next_in_a_transfer() {
+        let next_is_3 = |status: &mut Value| {
+            (status["succession"], status["next"]) = (json!([2, 1, 3]), json!(3));
+        };
+        let told = after_a_failure(&testing::status(next_is_3));
+        assert_eq!(told.as_deref(), Some("if n2 failed now, n1 would lead"));
+        let drained = testing::status(|status| {
+            [0, 2].iter().for_each(|&it| status["members"][it]["eligible"] = json!(false));
+        });
+        let told = after_a_failure(&drained).expect("a sentence");
+        assert!(told.starts_with("without n2, only a drained member could take over"), "{told}");
     }
 
     #[test]
@@ -393,7 +408,7 @@ n3 is next if the leader fails now
             let dying = vec![NodeId(2)];
             Prediction { dying, leaders: Vec::new(), left }.describe(&status)
         };
-        assert_eq!(none_of(0), "if n2 failed now, no member would be left\n");
+        assert_eq!(none_of(0), "if n2 failed now, no member would be left");
         let text = none_of(1);
         assert!(text.contains("the only member left could not be elected; "), "{text}");
         let text = none_of(2);

@@ -19,7 +19,7 @@ Examples:
 
 Columns, as the node that answers knows them:
   leader      the member that leads the group
-  since       how long ago the node learned of that
+  since       how long ago the node learned of that, or of a new token of the same leader
   token       the fencing token, which rises with every change
   preferred   the member that leads the group if all members are there
 
@@ -64,7 +64,10 @@ fn row(group: &GroupReport) -> Vec<String> {
     vec![
         group.name.clone(),
         leader,
-        span(Duration::from_millis(group.since_ms)),
+        match group.since_ms {
+            0 => "now".to_owned(),
+            millis => span(Duration::from_millis(millis)),
+        },
         group.token.map_or_else(|| "-".to_owned(), |token| token.to_string()),
         preferred.unwrap_or_else(|| "-".to_owned()),
     ]

@@ -14,16 +14,16 @@ use doyen::guardian::FAILED;
 use doyen::guardian::Handover;
 use doyen::guardian::Hooks;
 use doyen::guardian::lease_file::LeaseFile;
-use doyen::lock::{Builder, Claim, ClaimState, Ending, LEASE, LockList};
+use doyen::lock::{Builder, Claim, ClaimState, Ending, LEASE, LockList, LockReport, Place};
 use tokio::time::sleep;
 use tracing::info;
 
-use super::client::{Client, NodesFlags, parse_time};
+use super::client::{CannotReach, Client, NodesFlags, parse_time};
 use super::lease_holder::Node;
 use super::node::{Log, LogFlags, unless_it_may_pass};
 use super::run::{ContainFlags, cannot_execute, say_what_is_contained};
 use super::supervise::{self, Signals, Supervision};
-use super::{Answer, system};
+use super::{Answer, system, terminal};
 
 /// How long a node takes to list its locks.
 const LIST_TIMEOUT: Duration = Duration::from_secs(3);
@@ -230,48 +230,82 @@ impl Lock {
 
     /// Of the first node that answers as the leader.
     fn print_list(&self, nodes: &[String]) -> Result<Answer> {
-        let mut problem = None;
+        let mut problems = Vec::new();
         for node in nodes {
             let authorities = self.nodes.trust.authorities();
             let client = Client::new(node.clone(), LIST_TIMEOUT, authorities)?;
             match client.get::<LockList>("/v1/locks") {
-                Ok(list) => return self.print(&list),
-                Err(error) => problem = Some(error),
+                Ok(list) => {
+                    terminal::print(self.json, &list, render)?;
+                    return Ok(Answer::Yes);
+                }
+                Err(error) => problems.push(error),
             }
         }
-        Err(problem.context("which nodes?")?)
+        Err(unanswered(problems))
+    }
+}
+
+/// Why no node has listed the locks. A node that cannot be reached may be the leader that the others name.
+fn unanswered(problems: Vec<anyhow::Error>) -> anyhow::Error {
+    let (silent, answers): (Vec<_>, Vec<_>) =
+        problems.into_iter().partition(anyhow::Error::is::<CannotReach>);
+    let silent: Vec<String> = silent.iter().map(ToString::to_string).collect();
+    // The last one that has answered knows the leader best.
+    match (answers.into_iter().next_back(), silent.is_empty()) {
+        (Some(answer), true) => answer,
+        (Some(answer), false) => {
+            CannotReach::told(format!("{answer}; {}", silent.join("; "))).into()
+        }
+        (None, _) => CannotReach::told(silent.join("; ")).into(),
+    }
+}
+
+fn render(list: &LockList) -> String {
+    let mut lines = Vec::new();
+    match (list.settling, list.locks.is_empty()) {
+        (true, _) => lines.push(
+            "The leader is new and grants nothing yet; some locks may not be listed.".to_owned(),
+        ),
+        (false, true) => lines.push("No lock is held or waited for.".to_owned()),
+        (false, false) => {}
+    }
+    for LockReport { name, holder, waiters } in &list.locks {
+        lines.push(match holder {
+            Some(holder) => format!("{name}: {} (token {})", holder.owner, holder.token),
+            None if list.settling => format!("{name}: holder not known yet"),
+            None => format!("{name}: not held"),
+        });
+        let waiters = (1..).zip(waiters).map(|(number, waiter)| {
+            let Place { term, number: ticket } = waiter.ticket;
+            format!("  {number}. {} (ticket {term}.{ticket})", waiter.owner)
+        });
+        lines.extend(waiters);
+    }
+    lines.join("\n") + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_leader_does_not_know_yet_that_a_lock_is_not_held() {
+        let listed = |settling| {
+            let lock = LockReport { name: "a".to_owned(), holder: None, waiters: Vec::new() };
+            render(&LockList { term: 3, settling, locks: vec![lock] })
+        };
+        assert_eq!(listed(false), "a: not held\n");
+        assert!(listed(true).ends_with("listed.\na: holder not known yet\n"));
     }
 
-    fn print(&self, list: &LockList) -> Result<Answer> {
-        let mut out = anstream::stdout();
-        if self.json {
-            writeln!(out, "{}", serde_json::to_string(list)?)?;
-            return Ok(Answer::Yes);
-        }
-        if list.settling {
-            writeln!(
-                out,
-                "The leader is new and grants nothing yet; some locks may not be listed."
-            )?;
-        }
-        if list.locks.is_empty() && !list.settling {
-            writeln!(out, "No lock is held or waited for.")?;
-        }
-        for lock in &list.locks {
-            match &lock.holder {
-                Some(holder) => {
-                    writeln!(out, "{}: {} (token {})", lock.name, holder.owner, holder.token)?;
-                }
-                None => writeln!(out, "{}: not held", lock.name)?,
-            }
-            for (number, waiter) in (1..).zip(&lock.waiters) {
-                writeln!(
-                    out,
-                    "  {number}. {} (ticket {}.{})",
-                    waiter.owner, waiter.ticket.term, waiter.ticket.number
-                )?;
-            }
-        }
-        Ok(Answer::Yes)
+    #[test]
+    fn a_node_that_cannot_be_reached_is_named_beside_what_another_one_says() {
+        let silent = || anyhow::Error::from(CannotReach::new("http://n4:7400", "refused"));
+        let told = unanswered(vec![silent(), anyhow::anyhow!("n3 is not the leader; n4 is")]);
+        let wanted = "n3 is not the leader; n4 is; cannot reach http://n4:7400: refused";
+        assert_eq!((told.to_string().as_str(), told.is::<CannotReach>()), (wanted, true));
+        let told = unanswered(vec![silent()]);
+        assert_eq!(told.to_string(), "cannot reach http://n4:7400: refused");
     }
 }

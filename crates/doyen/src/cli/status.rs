@@ -84,7 +84,11 @@ fn head(status: &Snapshot) -> String {
     match (status.leader, status.next.map(|next| status.name_of(next))) {
         // What a pause means for the next election is said below.
         (Some(_), _) if status.pause.is_some() => {}
-        (Some(_), Some(next)) => lines.push(format!("{next} is next")),
+        // Which one leads after a failure, `explain` simulates.
+        (Some(leader), Some(next)) => {
+            let leader = status.name_of(leader);
+            lines.push(format!("{next} is next if {leader} transfers leadership"));
+        }
         (None, Some(next)) if status.leader_elsewhere().is_none() => {
             lines.push(format!("{next} is first in line"));
         }

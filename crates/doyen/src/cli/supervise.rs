@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
+use doyen::clock::Moment;
 use doyen::config::Configuration;
 use doyen::guardian::control::{Killed, Report, Request};
 use doyen::guardian::{CANNOT_EXECUTE, FAILED, Guardian, Hook, Hooks, NOT_FOUND, Plan};
@@ -399,25 +400,25 @@ impl<'a> Supervisor<'a> {
                     false => info!(event = "not-started", reason = %why, "not started: {why}"),
                 }
             }
-            Some(Report::Ended { code, killed }) => self.on_end(code, killed),
+            Some(Report::Ended { code, killed, at }) => {
+                self.on_end(code, killed, Moment::from_nanos(at));
+            }
             Some(Report::Pong) => self.unanswered = 0,
             None => self.replace_guardian()?,
         }
         Ok(())
     }
 
-    /// The command has ended, and all of its processes are gone.
-    fn on_end(&mut self, code: i32, killed: Option<Killed>) {
+    /// The command has ended, `at` this time, and all of its processes are gone.
+    fn on_end(&mut self, code: i32, killed: Option<Killed>, at: Moment) {
         let Job::Runs { since, stopping, .. } = self.job else { return };
         self.become_idle(Duration::ZERO);
+        let ago = ended_ago(Moment::now().since(at), &self.current);
         match killed {
             Some(Killed::Lease { late, took }) => {
-                let [late, took] = [late, took].map(|nanos| span(Duration::from_nanos(nanos)));
-                warn!(
-                    event = "command-killed",
-                    reason = "lease",
-                    "the lease was about to end: everything under it was ended; the guardian was {late} late and took {took}"
-                );
+                let [late, took] = [late, took].map(Duration::from_nanos);
+                let text = ended_for_the_lease(self.options.margin, late, took);
+                warn!(event = "command-killed", reason = "lease", "{text}{ago}");
                 // A lock that could not be kept may be another's soon, even if it is kept after all.
                 if let Node::Lock { .. } = self.node {
                     self.code = Some(FAILED.into());
@@ -429,19 +430,29 @@ impl<'a> Supervisor<'a> {
                 warn!(
                     event = "command-killed",
                     reason = "grace",
-                    "the command did not stop within {grace} and was killed"
+                    "the command did not stop within {grace} and was killed{ago}"
                 );
             }
             None if self.options.command.is_empty() => {
                 info!(event = "hook-succeeded", "{} succeeded", Hook::NotLeader.name());
             }
             None if code > 128 => {
-                info!(event = "command-ended", code, "signal {} ended the command", code - 128);
+                info!(
+                    event = "command-ended",
+                    code,
+                    "signal {} ended the command{ago}",
+                    code - 128
+                );
             }
             None if code == 0 => {
-                info!(event = "command-ended", code, "the command ended with exit code 0");
+                info!(event = "command-ended", code, "the command ended with exit code 0{ago}");
             }
-            None => warn!(event = "command-ended", code, "the command ended with exit code {code}"),
+            None => {
+                warn!(
+                    event = "command-ended",
+                    code, "the command ended with exit code {code}{ago}"
+                );
+            }
         }
         if self.ends_by.is_some() {
             self.code = Some(code);
@@ -565,6 +576,27 @@ impl<'a> Supervisor<'a> {
     }
 }
 
+/// That everything was ended because of the lease, and whether that was in time.
+fn ended_for_the_lease(margin: Duration, late: Duration, took: Duration) -> String {
+    let over = (late + took).saturating_sub(margin);
+    let how = match over {
+        Duration::ZERO => "the lease was about to end: everything under it was ended".to_owned(),
+        over => format!("the lease had ended {} before everything under it was ended", span(over)),
+    };
+    format!("{how}; the guardian was {} late and took {}", span(late), span(took))
+}
+
+/// When the command ended, if it is told late: one of these hooks was run first.
+fn ended_ago(ago: Duration, hooks: &Hooks) -> String {
+    match hooks.not_leader.is_empty() {
+        _ if ago < Duration::from_secs(1) => String::new(),
+        true => format!("; that was {} ago", span(ago)),
+        false => {
+            format!("; that was {} ago, before {} succeeded", span(ago), Hook::NotLeader.name())
+        }
+    }
+}
+
 /// Waits for other hooks; forever if they cannot change.
 async fn changed(hooks: &mut Option<watch::Receiver<Hooks>>) -> Hooks {
     if let Some(hooks) = hooks
@@ -604,4 +636,30 @@ fn start_guardian(
         }
     })?;
     Ok((guardian, reports))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_guardian_that_was_later_than_its_margin_says_that_the_lease_had_ended() {
+        let told = |late, took| {
+            let [margin, late, took] = [100, late, took].map(Duration::from_millis);
+            ended_for_the_lease(margin, late, took)
+        };
+        let in_time = "the lease was about to end: everything under it was ended; the guardian was 60 ms late and took 40 ms";
+        assert_eq!(told(60, 40), in_time);
+        let over = "the lease had ended 1.3 s before everything under it was ended; the guardian was 1.4 s late and took 20 ms";
+        assert_eq!(told(1400, 20), over);
+    }
+
+    #[test]
+    fn an_end_that_is_told_late_says_when_it_was() {
+        let told = |millis, hooks: &Hooks| ended_ago(Duration::from_millis(millis), hooks);
+        let hooks = Hooks { not_leader: vec!["true".to_owned()], ..Hooks::default() };
+        assert_eq!(told(999, &hooks), "");
+        assert_eq!(told(5200, &hooks), "; that was 5.2 s ago, before hooks.not_leader succeeded");
+        assert_eq!(told(5200, &Hooks::default()), "; that was 5.2 s ago");
+    }
 }

@@ -64,6 +64,8 @@ pub enum Report {
         code: i32,
         /// Why, if the guardian ended it.
         killed: Option<Killed>,
+        /// When the command ended, before that hook, in nanoseconds since this machine booted.
+        at: u64,
     },
     /// A hook has failed. The one for a member that does not lead is run again.
     HookFailed {

@@ -21,7 +21,7 @@ use super::hook::{Hook, Hooks, Occasion, RunningHook};
 use super::job::{ENDING, Job, Order};
 use super::lease_file::{Lease, LeaseReader};
 use super::log::LogFormat;
-use crate::clock::Moment;
+use crate::clock::{self, Moment};
 use crate::{files, sys};
 
 /// How long a hook that failed waits to be run again.
@@ -90,6 +90,7 @@ pub(super) fn run(options: Options) -> io::Result<()> {
         phase: Phase::Idle,
         unsent: None,
         alone: None,
+        leaving_since: None,
     };
     guardian.watch()
 }
@@ -111,6 +112,8 @@ pub(super) struct Guardian {
     unsent: Option<Report>,
     /// A lock that only one guardian of this node has.
     alone: Option<fs::File>,
+    /// Since when the hook for a member that does not lead has been run, until it succeeds.
+    leaving_since: Option<Moment>,
 }
 
 /// How far it has come.
@@ -247,7 +250,7 @@ impl Guardian {
     }
 
     fn handle(&mut self, request: Request) {
-        let nothing_runs = Report::Ended { code: 0, killed: None };
+        let nothing_runs = Report::Ended { code: 0, killed: None, at: Moment::now().as_nanos() };
         match (request, &mut self.phase) {
             (Request::Ping, _) => {
                 if let Some(unsent) = self.unsent.take() {
@@ -353,9 +356,10 @@ impl Guardian {
         if !self.is_alone() {
             return self.leave_later(left, GUARDIAN_AGAIN);
         }
+        self.leaving_since.get_or_insert_with(Moment::now);
         match self.run_hook(Hook::NotLeader, left.last, left.reason) {
             Ok(None) => {
-                self.phase = Phase::Idle;
+                (self.phase, self.leaving_since) = (Phase::Idle, None);
                 left.report.into_iter().for_each(|report| self.report(report));
             }
             Ok(hook) => {
@@ -451,11 +455,14 @@ impl Guardian {
                     Some(Killed::Lease { .. }) => "lease-lapsed",
                     _ => "stopped",
                 };
-                let report = Some(Report::Ended { code, killed });
+                let report = Some(Report::Ended { code, killed, at: Moment::now().as_nanos() });
                 self.leave(Left { last: start, reason, report });
             }
             Phase::Leaving { left, hook, .. } => match hook.map_or(Ok(()), RunningHook::finish) {
-                Ok(()) => left.report.into_iter().for_each(|report| self.report(report)),
+                Ok(()) => {
+                    self.leaving_since = None;
+                    left.report.into_iter().for_each(|report| self.report(report));
+                }
                 Err(why) => self.fail_to_leave(left, why),
             },
         }
@@ -549,12 +556,22 @@ impl Guardian {
     pub(super) fn end_all(&mut self, reason: &str) -> io::Result<()> {
         let is_idle = matches!(self.phase, Phase::Idle);
         let last = self.end_job()?;
+        let since = self.leaving_since.unwrap_or_else(Moment::now);
         if !is_idle && let Some(hook) = self.run_hook(Hook::NotLeader, last, reason)? {
             let timeout = hook.kill_at;
-            hook.finish_by(timeout).map_err(io::Error::other)?;
+            hook.finish_by(timeout).map_err(|why| gave_up(&why, Moment::now().since(since)))?;
         }
         Ok(())
     }
+}
+
+/// Why a guardian ends although its last try of the hook for a member that does not lead has failed.
+fn gave_up(why: &str, after: Duration) -> io::Error {
+    io::Error::other(format!(
+        "gave up on {} after {}: it {why}; what it has not undone must be undone by hand",
+        Hook::NotLeader.name(),
+        clock::with_unit(after)
+    ))
 }
 
 impl Phase {

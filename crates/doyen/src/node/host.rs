@@ -576,7 +576,8 @@ impl Host {
         self.last_snapshot = Moment::now();
         let keys = self.network.fingerprints().to_vec();
         let (incarnation, job) = (self.store.incarnation(), Some(self.publisher.job()));
-        let mut status = Status { keys, incarnation, job, ..status };
+        let history_problem = self.publisher.history_problem();
+        let mut status = Status { keys, incarnation, job, history_problem, ..status };
         status.derive();
         self.publisher.publish(status);
     }

@@ -144,6 +144,11 @@ impl Publisher {
         Ok(written)
     }
 
+    /// As text: why the history cannot be written. None if it can.
+    pub(super) fn history_problem(&self) -> Option<String> {
+        self.writer.as_ref().and_then(history::file::Writer::problem)
+    }
+
     /// Whether a guardian watches this node.
     pub(super) fn is_guarded(&self) -> bool {
         self.handover.is_some()

@@ -76,12 +76,15 @@ pub struct Status {
     #[serde(default)]
     #[cfg_attr(feature = "http", schema(value_type = Option<u32>))]
     pub named_successor: Option<NodeId>,
-    /// Who told the leader to transfer leadership, while it still leads. Null if nobody did, or this member was not told.
+    /// Who told the leader to give up leadership, while it still leads. Null if nobody did, or this member was not told.
     #[serde(default)]
     pub moved_by: Option<String>,
     /// What it runs under its lease, and what fails of that; null of an older release.
     #[serde(default)]
     pub job: Option<Job>,
+    /// Why its history cannot be written, as text; null if it can.
+    #[serde(default)]
+    pub history_problem: Option<String>,
     /// Why the leader leads, as text.
     pub why: Option<String>,
     /// Whether it has lost its state and waits for an answer from every other member.
@@ -105,8 +108,8 @@ pub struct Status {
     /// A node that is not on this node's member list and has sent it something lately; null if there is none.
     #[serde(default)]
     pub stranger: Option<Stranger>,
-    /// The next leader if the leader died now, as far as this member knows: the first of the succession that it reaches
-    /// and that reaches a majority without the leader.
+    /// The next leader if the leader transferred leadership now, as far as this member knows: the first of the succession that
+    /// it reaches and that reaches a majority without the leader. After a failure another one may be faster.
     #[cfg_attr(feature = "http", schema(value_type = Option<u32>))]
     pub next: Option<NodeId>,
     /// The eligible members by rank, the highest first, as this member sees them, whether reachable or not. It includes
@@ -352,8 +355,8 @@ pub struct MemberStatus {
     #[serde(default)]
     pub failed_ms_ago: Option<u64>,
     /// What an operator should know about it, as text. Of the node itself: that it rejoins, is drained, that elections are
-    /// paused, that a transfer waits for its job, and what fails of what it runs. Of another member: why this node rejects
-    /// what arrives from it.
+    /// paused, that a transfer waits for its job, what fails of what it runs, and that its history cannot be written. Of
+    /// another member: why this node rejects what arrives from it.
     #[serde(default)]
     pub notices: Vec<String>,
 }
@@ -431,6 +434,7 @@ impl Status {
             named_successor: None,
             moved_by: None,
             job: None,
+            history_problem: None,
             why: None,
             rejoining: false,
             drained: false,
@@ -538,7 +542,8 @@ impl Status {
         }
         let failure = self.job_failure().map(ToString::to_string);
         let retires = self.work().filter(|_| self.role == Role::Retiring);
-        let own = [self.rejoin(), self.drain(), self.paused(), retires, failure];
+        let history = self.history_problem.clone();
+        let own = [self.rejoin(), self.drain(), self.paused(), retires, failure, history];
         own.into_iter().flatten().collect()
     }
 

@@ -168,7 +168,7 @@ fn a_hook_that_fails_holds_the_lease_until_it_succeeds() {
         .trial
         .wait("a follower to know of the command", || cluster.trial.status(other)?.moving());
     let by = format!("admin.sock (uid {}) on {name}", geteuid().as_raw());
-    assert_eq!(told, format!("{name} was told to transfer leadership; command from {by}"));
+    assert_eq!(told, format!("{name} was told to give up leadership; command from {by}"));
     let failed = format!("n{leader} remove follower {term}");
     let failures = || cluster.log().matches(&failed).count();
     cluster.trial.wait("two failures", || (failures() >= 2).then_some(()));
@@ -213,4 +213,25 @@ fn a_hook_that_fails_holds_the_lease_until_it_succeeds() {
     let last = cluster.trial.agree(&others);
     let reason = cluster.reason(last);
     assert!(matches!(reason, Some(ElectionReason::Elected { .. })), "{reason:?}");
+}
+
+#[test]
+fn a_node_that_ends_says_which_hook_it_gave_up_on() {
+    let mut trial = Trial::found(&Plan { members: 1, ..Plan::default() });
+    let shared = trial.folder.join("shared");
+    fs::create_dir(&shared).unwrap();
+    fs::write(shared.join("stuck-n1"), "").unwrap();
+    configure(&trial.folder_of(1).join("doyen.toml"), &shared);
+    let lease_file = trial.folder.join("lease");
+    trial.run_with(1, &["--lease-file", lease_file.to_str().unwrap()]);
+    trial.wait("the hook fails", || trial.log(1).contains("failure 1").then_some(()));
+    trial.signal(1, Signal::TERM);
+    trial.wait("the end of the guardian", || {
+        let log = trial.log(1);
+        let line = log.lines().find(|line| line.contains("gave up on hooks.not_leader after "))?;
+        let end = ": it ended with exit code 1; what it has not undone must be undone by hand";
+        assert!(line.ends_with(end), "{line}");
+        Some(())
+    });
+    trial.wait_for_end(1);
 }

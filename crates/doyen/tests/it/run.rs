@@ -444,6 +444,6 @@ fn a_command_that_keeps_failing_and_a_member_without_one_are_found() {
         let fails = told.contains(": leads, and the command ended with exit code 7, ");
         (fails && doctor.status.code() == Some(1)).then_some(told)
     });
-    let without = "should  n1: runs no command while it leads, and n2 and n3 do";
+    let without = "should  n1: runs no command when it leads, and n2 and n3 do";
     assert!(told.contains(without), "{told}");
 }

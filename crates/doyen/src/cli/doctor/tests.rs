@@ -70,6 +70,10 @@ fn each_difference_is_one_finding() {
     let told = "lists n3 at 192.0.2.9:7400, and n1 lists n3 at 192.0.2.3:7400";
     let address = changed("/status/members/2/address", json!("192.0.2.9:7400"));
     assert_eq!(address, of_n2(Severity::Should, told));
+    let told = "the history s/history cannot be written (full); a restart would lose it";
+    let mut second = diagnosis(2, &["aa"]);
+    second["status"]["history_problem"] = json!(told);
+    assert_eq!(found(second, 0), of_n2(Severity::Should, told));
     let reachable = changed("/status/members/2/reachable", json!(false));
     assert_eq!(
         reachable,
@@ -164,10 +168,27 @@ fn a_member_without_the_command_of_the_others_is_found() {
         let found = findings(own, &answers);
         found.into_iter().map(|it| (it.member, it.problem)).collect::<Vec<_>>()
     };
-    let told = "runs no command while it leads, and n1 and n2 do".to_owned();
+    let told = "runs no command when it leads, and n1 and n2 do".to_owned();
     assert_eq!(found([Some(true), Some(true), Some(false)]), [("n3".to_owned(), told)]);
     assert_eq!(found([Some(true), Some(true), None]), [], "an older release");
     assert_eq!(found([Some(false); 3]), []);
+}
+
+#[test]
+fn a_rotation_that_is_not_complete_is_one_finding() {
+    let all = [1, 2, 3].map(|id| {
+        let answer = diagnosis(id, &["aa", "bb"]);
+        serde_json::from_value::<Diagnosis>(answer).expect("a diagnosis")
+    });
+    let own = all[0].clone();
+    let examined = (1..).zip(all).map(|(id, answer)| Examined {
+        name: format!("n{id}"),
+        answer: Ok(answer),
+        clock_offset_ms: 0,
+    });
+    let found = findings(&own, &examined.collect::<Vec<_>>());
+    let found: Vec<_> = found.iter().map(|it| (&*it.member, &*it.problem)).collect();
+    assert_eq!(found, [("n1", "has 2 keys like n2 and n3: a rotation is not complete")]);
 }
 
 /// Whichever key seals, the way on is to the newest one.

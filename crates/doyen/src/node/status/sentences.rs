@@ -15,8 +15,9 @@ impl Status {
             None => "until `undrain`".to_owned(),
         };
         let effect = match self.role {
+            Role::Retiring => "it leads until its job or hook has stopped",
             _ if self.never_leads => "it never leads",
-            Role::Leader | Role::Retiring => "it leads because no other member can",
+            Role::Leader => "it leads because no other member can",
             Role::Follower | Role::Candidate => "it leads only if no other member can",
         };
         self.drained.then(|| format!("is drained {lasting}: {effect}"))
@@ -56,10 +57,11 @@ impl Status {
         })
     }
 
-    /// As text: that the leader was told to transfer leadership and has not done so yet. None if it was not.
+    /// As text: that the leader was told to give up leadership, by whichever command, and has not done so yet. None if it was
+    /// not.
     pub fn moving(&self) -> Option<String> {
         let (leader, by) = (self.leader?, self.moved_by.as_ref()?);
-        Some(format!("{} was told to transfer leadership; command from {by}", self.name_of(leader)))
+        Some(format!("{} was told to give up leadership; command from {by}", self.name_of(leader)))
     }
 
     /// What fails of what this node runs under its lease. None if nothing does.

@@ -76,10 +76,20 @@ impl Status {
         };
         let members = self.succession.iter().filter_map(|&id| self.member(id)).filter(could);
         let is_above = |it: &&MemberStatus| self.succession[..place].contains(&it.id);
-        if let Some(first) = members.clone().find(is_above) {
+        let receives = |it: &&MemberStatus| self.misses(it, leader).is_empty();
+        let mut above = members.clone().filter(is_above);
+        if let Some(first) = above.clone().find(receives) {
             let others = self.succession.iter().position(|&id| id == first.id)?;
             return Some(self.takes_over(rules, first, leader, others as u64));
         }
+        if let Some(first) = above.next() {
+            return Some(format!(
+                "{} ranks higher and cannot take over while it receives nothing from {}",
+                first.name,
+                self.misses(first, leader).join(" and ")
+            ));
+        }
+        let members = members.filter(receives);
         let is_held_back = |it: &&MemberStatus| {
             it.recent_failures > leader.recent_failures
                 && it.penalty_remaining_ms.is_some()
@@ -113,6 +123,16 @@ impl Status {
             );
         }
         format!("{name} ranks higher{}", rules.when(&leader.name, others, None))
+    }
+
+    /// The members from which a member must receive to take over, and does not: the leader, and as many as a majority lacks.
+    fn misses(&self, member: &MemberStatus, leader: &MemberStatus) -> Vec<&str> {
+        let missed =
+            |it: &&MemberStatus| it.id != member.id && self.reaches(member, it) == Some(false);
+        let missed: Vec<&MemberStatus> = self.members.iter().filter(missed).collect();
+        let has_majority = self.members.len() - missed.len() > self.members.len() / 2;
+        let matters = |it: &&MemberStatus| !has_majority || it.id == leader.id;
+        missed.into_iter().filter(matters).map(|it| &*it.name).collect()
     }
 
     fn is_preferred(&self, member: &MemberStatus) -> bool {
@@ -236,6 +256,18 @@ mod tests {
         assert_eq!(told(|status| status.members[2].reachable = false), None);
         let cut = told(|status| status.members[1].unreachable = Some(vec![NodeId(3)]));
         assert_eq!(cut, None, "the leader does not reach it");
+        let deaf = told(|status| status.members[2].unreachable = Some([1, 2].map(NodeId).to_vec()));
+        let wanted =
+            "n3 ranks higher and cannot take over while it receives nothing from n1 and n2";
+        assert_eq!(deaf.as_deref(), Some(wanted));
+        let without_leader = told(|status| status.members[2].unreachable = Some(vec![NodeId(2)]));
+        let wanted = "n3 ranks higher and cannot take over while it receives nothing from n2";
+        assert_eq!(without_leader.as_deref(), Some(wanted));
+        let penalized = told(|status| {
+            penalize(status);
+            status.members[2].unreachable = Some(vec![NodeId(2)]);
+        });
+        assert_eq!(penalized, None, "the end of its penalty changes nothing");
         assert_eq!(told(|status| status.succession = [2, 3, 1].map(NodeId).to_vec()), None);
         assert_eq!(told(|status| status.leader = None), None);
         assert_eq!(told(|status| status.preemption = None), None, "an older release");

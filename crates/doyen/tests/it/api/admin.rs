@@ -85,6 +85,12 @@ fn a_follower_names_the_leader() {
     fake.publish(|status| status.leader = None);
     let detail = fake.command("/v1/resign", "").problem(409, "not-leader");
     assert_eq!(detail, "n1 is not the leader and knows no leader");
+    fake.publish(|status| {
+        status.pause = Some(Paused { number: 4, by: NodeId(2), remaining_ms: 60_000 });
+    });
+    let detail = fake.command("/v1/resign", "").problem(409, "not-leader");
+    let paused = "elections are paused for another 1m (command at n2): there is no leader until then or until `doyen resume`";
+    assert_eq!(detail, format!("n1 is not the leader and knows no leader: {paused}"));
 }
 
 #[test]
@@ -96,7 +102,7 @@ fn a_transfer_to_an_ineligible_member_says_why() {
         fake.command("/v1/transfer", r#"{"to":"n2"}"#).problem(409, "not-eligible")
     };
     assert_eq!(detail(|n2| n2.reachable = false), "n1 does not reach n2");
-    assert_eq!(detail(|n2| n2.eligible = false), "n2 is drained or not eligible");
+    assert_eq!(detail(|n2| n2.eligible = false), "n2 is drained; `doyen undrain n2` lets it lead");
     assert_eq!(detail(|n2| n2.witness = true), "n2 is a witness and never leads");
     fake.reject(Refusal::Unfit(NodeId(1)));
     let detail = fake.command("/v1/transfer", r#"{"to":"n1"}"#).problem(409, "not-eligible");

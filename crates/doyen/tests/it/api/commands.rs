@@ -136,6 +136,8 @@ fn status_says_when_a_drained_member_leads() {
     for (role, never, words) in [
         (Role::Follower, false, "it leads only if no other member can"),
         (Role::Leader, false, "it leads because no other member can"),
+        (Role::Retiring, false, "it leads until its job or hook has stopped"),
+        (Role::Retiring, true, "it leads until its job or hook has stopped"),
         (Role::Follower, true, "it never leads"),
     ] {
         let line = format!("n1 is drained until `undrain`: {words}\n");
@@ -462,7 +464,7 @@ succession
   n3 priority 30, leads
   n1 priority 10, ineligible: a witness
 
-n2 is next if the leader fails now
+if n3 failed now, n2 would lead
 ";
     assert_eq!((came.code, came.stdout.as_str()), (0, expected));
     let explained = fake.run(&["explain", "--json"]).json();

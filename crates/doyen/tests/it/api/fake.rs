@@ -308,6 +308,7 @@ pub(crate) fn follower_of_n3() -> Status {
         retiring_ms: None,
         named_successor: None,
         moved_by: None,
+        history_problem: None,
         job: None,
         why: Some("elected; no previous leader known".to_owned()),
         rejoining: false,
