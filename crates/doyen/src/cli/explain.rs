@@ -233,6 +233,14 @@ fn as_json(status: &Status, history: &[Entry], prediction: Option<&Prediction>) 
     answer
 }
 
+/// The member that would lead if `leader` failed now, as `--if-dies` predicts it. None if that is not one member.
+pub(crate) fn next_after_failure_of(leader: NodeId, status: &Status) -> Option<NodeId> {
+    match Prediction::simulate(status, &[leader]).ok()?.leaders[..] {
+        [next] => Some(next),
+        _ => None,
+    }
+}
+
 /// What the simulation of `--if-dies` comes to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Prediction {

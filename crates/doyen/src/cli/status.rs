@@ -13,7 +13,7 @@ use doyen_core::registry::Algorithm;
 use super::awaited::ask_one;
 use super::client::{OperatorFlags, path_to};
 use super::terminal::{BAD, FAINT, GOOD, span, styled, table};
-use super::{Answer, absence, terminal};
+use super::{Answer, absence, explain, terminal};
 
 /// Show the leader, the members and which of them reach each other
 #[derive(Args, Debug)]
@@ -84,10 +84,17 @@ fn head(status: &Snapshot) -> String {
     match (status.leader, status.next.map(|next| status.name_of(next))) {
         // What a pause means for the next election is said below.
         (Some(_), _) if status.pause.is_some() => {}
-        // Which one leads after a failure, `explain` simulates.
         (Some(leader), Some(next)) => {
-            let leader = status.name_of(leader);
-            lines.push(format!("{next} is next if {leader} transfers leadership"));
+            let after_failure = explain::next_after_failure_of(leader, status);
+            let other = after_failure.filter(|&other| Some(other) != status.next);
+            lines.push(match other {
+                None => format!("{next} is next"),
+                Some(other) => format!(
+                    "{next} is next if {} transfers leadership, {} if it fails",
+                    status.name_of(leader),
+                    status.name_of(other)
+                ),
+            });
         }
         (None, Some(next)) if status.leader_elsewhere().is_none() => {
             lines.push(format!("{next} is first in line"));
@@ -237,6 +244,21 @@ mod tests {
     use crate::cli::testing;
 
     /// What n1 says would happen without n2, if this is so of three members that reach each other.
+    /// What the first lines say of who is next.
+    fn next_of(change: impl FnOnce(&mut Value)) -> String {
+        let text = head(&testing::status(change));
+        text.lines().find(|line| line.contains(" is next")).expect("a line").to_owned()
+    }
+
+    #[test]
+    fn another_member_may_be_next_after_a_failure_than_after_a_transfer() {
+        assert_eq!(next_of(|status| status["next"] = json!(3)), "n3 is next");
+        let next_is_3 = |status: &mut Value| {
+            (status["succession"], status["next"]) = (json!([2, 1, 3]), json!(3));
+        };
+        assert_eq!(next_of(next_is_3), "n3 is next if n2 transfers leadership, n1 if it fails");
+    }
+
     fn told(change: impl FnOnce(&mut Value)) -> String {
         shortage(&testing::status(change), NodeId(2))
     }
