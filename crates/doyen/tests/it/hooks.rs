@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::support::{Plan, Trial};
+use crate::support::{Plan, Trial, complaint};
 use doyen_core::change::{ElectionReason, LeaderChange, TransferReason};
 use doyen_core::protocol::Role;
 use rustix::process::{Signal, geteuid};
@@ -168,7 +168,15 @@ fn a_hook_that_fails_holds_the_lease_until_it_succeeds() {
         .trial
         .wait("a follower to know of the command", || cluster.trial.status(other)?.moving());
     let by = format!("admin.sock (uid {}) on {name}", geteuid().as_raw());
-    assert_eq!(told, format!("{name} was told to give up leadership; command from {by}"));
+    let wanted = format!("{name} was told to give up leadership; command from {by}");
+    assert_eq!(told, wanted);
+    // A drain by another member does not take the place of what moves leadership already.
+    let give = |command: &str| cluster.trial.command(other, &[command, &name]);
+    let drained = cluster.trial.succession(|| give("drain"));
+    assert!(drained.status.success(), "{}", complaint(&drained));
+    assert_eq!(cluster.trial.wait_for_status(leader).moving(), Some(wanted));
+    let undrained = give("undrain");
+    assert!(undrained.status.success(), "{}", complaint(&undrained));
     let failed = format!("n{leader} remove follower {term}");
     let failures = || cluster.log().matches(&failed).count();
     cluster.trial.wait("two failures", || (failures() >= 2).then_some(()));

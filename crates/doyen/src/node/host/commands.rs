@@ -63,9 +63,11 @@ impl Host {
     ) -> Result<Result<(), CommandError>, Failure> {
         let role = self.member.view().role;
         let moves = match command {
-            AdminCommand::Transfer { .. } | AdminCommand::Resign | AdminCommand::Drain { .. } => {
+            AdminCommand::Transfer { .. } | AdminCommand::Resign => {
                 matches!(role, Role::Leader | Role::Retiring)
             }
+            // A transfer that is pending goes on as it was commanded.
+            AdminCommand::Drain { .. } => role == Role::Leader,
             // It moves leadership when the member may take over, and never a transfer that is pending.
             AdminCommand::Prefer { .. } => role != Role::Retiring,
             _ => false,
