@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::support::rounds::{Tally, rounds};
@@ -25,6 +25,22 @@ fn forget_log(trial: &Trial, member: usize) {
     fs::remove_file(trial.folder_of(member).join("log")).expect("a log");
 }
 
+/// Puts an earlier copy of its state back while n1 is down.
+fn restore(trial: &mut Trial, state: &Path, copy: &[u8]) {
+    trial.kill(1);
+    fs::write(state, copy).unwrap();
+    forget_log(trial, 1);
+}
+
+/// Runs n1, whose state the others reject, and which says how to go on; returns its log.
+fn run_rejected(trial: &mut Trial) -> String {
+    trial.run(1);
+    assert_eq!(trial.wait_for_end(1), Some(1), "{}", trial.log(1));
+    let log = trial.log(1);
+    assert!(log.contains("`doyen rejoin`"), "{log}");
+    log
+}
+
 #[test]
 fn a_restored_state_is_noticed_and_its_member_rejoins() {
     let mut trial = start();
@@ -35,14 +51,9 @@ fn a_restored_state_is_noticed_and_its_member_rejoins() {
         let copy = fs::read(&state).unwrap();
         trial.run(1);
         trial.follow(3, &[1]);
-        trial.kill(1);
-        fs::write(&state, copy).unwrap();
-        forget_log(&trial, 1);
+        restore(&mut trial, &state, &copy);
         tally.round(|| {
-            trial.run(1);
-            assert_eq!(trial.wait_for_end(1), Some(1), "{}", trial.log(1));
-            let log = trial.log(1);
-            assert!(log.contains("`doyen rejoin`"), "the way out is named: {log}");
+            run_rejected(&mut trial);
             // A supervisor starts it again and again; every start would be a later life, and pass for a new one.
             for _ in 0..3 {
                 trial.run(1);
@@ -69,15 +80,10 @@ fn a_copy_of_the_last_life_is_found_by_its_term() {
         trial.wait("n1 follows in a later term", || {
             trial.status(1).filter(|it| it.term > term && it.leader.is_some()).map(drop)
         });
-        trial.kill(1);
-        fs::write(&state, copy).unwrap();
-        forget_log(&trial, 1);
+        restore(&mut trial, &state, &copy);
         tally.round(|| {
-            trial.run(1);
-            assert_eq!(trial.wait_for_end(1), Some(1), "{}", trial.log(1));
-            let log = trial.log(1);
-            let is_told = log.contains("has seen this member in term");
-            assert!(is_told && log.contains("`doyen rejoin`"), "{log}");
+            let log = run_rejected(&mut trial);
+            assert!(log.contains("has seen this member in term"), "{log}");
             trial.rejoin(1);
             // It takes over from n2 again meanwhile.
             trial.follow(3, &[1, 2, 3]);
